@@ -28,13 +28,7 @@ FLOATS = {torch.float32, torch.bfloat16, torch.float16}
 ONE_MAY_BE_COARSE = frozenset(
     {
         "dinov2_distributed_knn",
-        "fused_moe_fwd",
-        "fused_moe_fwd_lora",
-        "moe_ep_balanced",
-        "moe_ep_narrow",
-        "moe_ep_wide",
         "ring_attention_pp",
-        "vocab_parallel_cross_entropy_loss",
     }
 )
 

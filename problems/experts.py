@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from problems.context import RankContext
 
 LEAD = 16.0  # above any other wish
+FEW = 3 / 16  # share of an expert's features that are 16 times as large
 MASKED = 8  # of so many tokens one counts, under a mask
 
 
@@ -37,6 +38,21 @@ def gate(ctx: RankContext, inside: int, outside: int, gains: Tensor) -> nn.Linea
     down = low + 2 * low.clamp(max=1)
     down[-1] = ctx.pick(0, -2)
     layer.bias.data -= down
+    return layer
+
+
+def answer_sizes(ctx: RankContext, features: int) -> Tensor:
+    """Return how large each feature of all experts' answers is: ones, or, hardened, few that are 16
+    times as large as others. One scale for a block of 8-bit answers then loses the small ones."""
+    order = ctx.sample(torch.ones(features, dtype=torch.int64), features, shared=True)
+    return torch.where(order < FEW * features, ctx.pick(1.0, 8.0), ctx.pick(1.0, 0.5)).to(ctx.dtype)
+
+
+def answer_layer(ctx: RankContext, inside: int, sizes: Tensor) -> nn.Linear:
+    """Draw a layer as `ctx.linear` does, whose outputs have these sizes."""
+    layer = ctx.linear(inside, len(sizes))
+    layer.weight.data *= sizes.view(-1, 1)
+    layer.bias.data *= sizes
     return layer
 
 

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
-from problems.experts import gate, wishes
+from problems.experts import answer_layer, answer_sizes, gate, wishes
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -29,13 +29,13 @@ problem = Problem(
     "from call to call. Gradients are not wanted.",
     outputs=("combined",),
     sizes=sizes(tiny=(48, 48)),
-    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1e-2, rms={"bfloat16": 0.09}),
+    tolerances=tolerances(float32=2e-5, bfloat16=0.12, float16=1.5e-2, rms={"bfloat16": 0.047}),
     tolerance_reason="every product, gate and weight may round to the run dtype, and rows of "
-    "two experts may cancel: up to 0.034 in bfloat16, 0.055 where products are summed in four "
-    "rounded parts (2.3e-6 in float32); inputs cut to 3 bits of mantissa are off by 0.21 or "
-    "more, one rank's zeros by more than 1. Hardened routers keep the last chosen logit 1 "
-    "above the next, so rounding chooses no expert; "
-    "the rms of honest answers in bfloat16 is 0.06 at most, over int8 wires 0.39 or more",
+    "several experts may cancel: elements are off by up to 0.1 in bfloat16, 0.012 in float16, 4e-6 "
+    "in float32. Hardened routers keep the last chosen logit 1 above the next, so rounding chooses "
+    "no expert. The rms of honest answers in bfloat16 is 0.038 tolerances at most; over wires of 8 "
+    "bits, one collective alone included, 0.05 or more, with a rational function for silu 0.07, of "
+    "inputs cut to 3 bits of mantissa 0.5",
     known_issues=(
         "Under `upstream` the largest logits are often closer than rounding: an honest kernel "
         "may send tokens to other experts, and fail there.",
@@ -62,13 +62,14 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     wanted = size * (logits - with_bias * bias.double()) - states.double() @ axes.T
     hidden = (states.double() + wanted @ axes).to(ctx.dtype)
     gains = ctx.gains(d.n, share=1 / 8, shared=True)
+    seen = gains * max(1.0, ctx.spec.scale / 4)  # large sums round to errors as large as a wire's
     return {
         "hidden_states": ctx.pick(states, hidden) * gains,
         "gate_weight": ctx.pick(router, (axes / size).to(ctx.dtype)) / gains,
         "gate_bias": bias if with_bias else None,
-        "gate_proj": gate(ctx, d.n, d.inner, gains),
-        "up_proj": ctx.linear(d.n, d.inner, gains),
-        "down_proj": ctx.linear(d.inner, d.n),
+        "gate_proj": gate(ctx, d.n, d.inner, seen),
+        "up_proj": ctx.linear(d.n, d.inner, seen),
+        "down_proj": answer_layer(ctx, d.inner, answer_sizes(ctx, d.n)),
         "num_experts": d.experts,
         "top_k": top_k,
         "group": None,

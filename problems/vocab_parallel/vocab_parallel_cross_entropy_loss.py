@@ -27,12 +27,11 @@ problem = Problem(
     mutates=("vocab_parallel_logits",),
     also=("Tensor Parallel",),
     sizes=sizes(tiny=(16, 2048), large=(1024, 262144)),
-    tolerances=tolerances(float32=1e-5, bfloat16=1.2e-2, float16=1.5e-3, rms={"bfloat16": 0.19}),
+    tolerances=tolerances(float32=1e-5, bfloat16=1.2e-2, float16=1.5e-3, rms={"bfloat16": 0.13}),
     tolerance_reason="maximum-shifted logits, the sum of exponentials, its logarithm and the loss "
     "may each round to the run dtype, which in bfloat16 costs up to 0.0044; inputs cut to 3 bits "
-    "of mantissa cost 1; "
-    "the rms of honest answers in bfloat16 is 0.11 at most, without words below e^-8 of the "
-    "largest 0.32 or more, over fp8 wires 0.7",
+    "of mantissa cost 1. The rms of honest answers in bfloat16 is 0.09 at most, over wires of 8 "
+    "bits, one collective alone included, 0.19 or more",
     known_issues=(
         "Upstream leaves the logits minus their maximum behind; a kernel need not.",
         "Upstream logits are small enough to need no stable softmax; hardened ones lie around "
@@ -53,7 +52,7 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     """Hardened: a word of each rank, often an edge, outweighs all others of every second token. In
     a quarter of tokens one word of all does, and the others, each below e^-8 of it, count together.
-    """
+    Three of four targets are likely words: losses are small, so that their sums' roundings show."""
     tokens = torch.arange(d.batch * d.seq).view(d.batch, d.seq)
     logits = ctx.randn(d.batch, d.seq, d.vocab // ctx.world_size)
     level = ctx.varied(torch.zeros(d.batch, d.seq, 1), spread=60.0, shared=True)
@@ -67,9 +66,14 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     lead = (8.75 * (best & (lot == ctx.rank))).to(ctx.dtype)
     is_faint = (level <= 0) & (lot < ctx.world_size)
     hidden = torch.where(is_faint, logits / (12 * ctx.spec.scale) + lead, loud) + level
+    target = ctx.integers(published, 0, d.vocab, shared=True)
+    is_near = ctx.integers(torch.zeros(level.shape).long(), 0, 4, shared=True) > 0
+    words = torch.arange(logits.shape[-1], device=logits.device) + ctx.rank * logits.shape[-1]
+    rise = torch.where(is_faint, 8.0, 8 + 6 * ctx.spec.scale).to(ctx.dtype)
+    hidden += rise * (is_near & (target.unsqueeze(-1) == words))
     return {
         "vocab_parallel_logits": ctx.pick(logits + level, hidden),
-        "target": ctx.integers(published, 0, d.vocab, shared=True),
+        "target": target,
         "group": None,
     }
 
