@@ -6,6 +6,7 @@ from typing import Any
 
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
+from leaderboard.metrics.board_numbers import SUMMED
 from leaderboard.metrics.intervals import Interval, geometric_interval
 from leaderboard.metrics.scores import Score
 from leaderboard.metrics.verdicts import trust_in
@@ -53,26 +54,15 @@ def entry_of_row(row: StoredRow, score: Score, totals: Totals, details: LazyColu
         score=score,
         modes=totals.modes,
         backends=tuple(totals.backends),
-        utilisation=totals.utilisation,
+        numbers={one.key: one.of_sum(totals.numbers[one.key], score) for one in SUMMED},
         cost_usd=cost,
         made=totals.made,
-        output_tokens=totals.output_tokens,
-        usd=totals.usd,
-        credit=_credit(totals, score),
-        idle=totals.idle if score.is_timed else None,
         speedup_interval=_speedup_interval(totals, score),
         baseline=baseline,
         submission=submission,
         withheld=withheld,
         details=details,
     )
-
-
-def _credit(totals: Totals, score: Score) -> float | None:
-    """Return the roofline credit over all scored problems."""
-    if totals.credit is None or not (score.is_timed and score.scored):
-        return None
-    return totals.credit / score.scored
 
 
 def _speedup_interval(totals: Totals, score: Score) -> Interval | None:

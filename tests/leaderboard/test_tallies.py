@@ -183,7 +183,7 @@ def test_narrowed_totals_are_those_of_the_attempts_that_count(
     assert found.sums == scores.sums([part.results for part in parts], k=3)
     solved = [cell.utilisation for cell in cells if cell.correct]
     known = [value for value in solved if value is not None]
-    assert found.utilisation == (statistics.median(known) if known else None)
+    assert found.numbers["utilisation"] == (statistics.median(known) if known else None)
     assert set(found.backends) == {cell.backend for cell in cells}
     assert found.modes.get("correct", 0) == sum(cell.correct for cell in cells)
 
