@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from leaderboard.metrics import scores, thresholds
+from leaderboard.metrics.board_numbers import MEASURED
 from leaderboard.metrics.scores import Attempts
 from leaderboard.metrics.tallies import KernelFilter, cell_of
 from leaderboard.read_model import leaderboard_rows
@@ -30,8 +31,7 @@ def attempt(number: int, **changes: Any) -> dict[str, Any]:
         "cause": None,
         "speedup": None,
         "low": changes["speedup"] * 0.9 if is_correct else None,
-        "utilisation": 0.25 if is_correct else None,
-        "idle": 0.5 if is_correct else None,
+        **dict.fromkeys(MEASURED, 0.25 if is_correct else None),
         "backend": "cuda",
         "mechanisms": [],
         "nccl": False,
