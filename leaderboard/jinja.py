@@ -44,25 +44,10 @@ FRAME: dict[str, object] = {
     "unlisted": False,
 }
 
-OF_DICTS = frozenset(dir(dict))
-
-
-class Quick(Environment):
-    """Looks into a dict first, which takes a tenth of asking it for an attribute in vain. What
-    dicts have themselves stays theirs, whatever the keys are that somebody sent."""
-
-    def getattr(self, obj: object, attribute: str) -> object:
-        if type(obj) is dict and attribute in obj and attribute not in OF_DICTS:
-            return obj[attribute]
-        try:
-            return getattr(obj, attribute)
-        except AttributeError:
-            return super().getattr(obj, attribute)
-
 
 def environment(**options: Any) -> Environment:
     """Return the environment; a name that a page does not know is an error, no empty place."""
-    made = Quick(**{**options, "undefined": StrictUndefined})
+    made = Environment(**{**options, "undefined": StrictUndefined})
     made.filters.update(FILTERS)
     made.globals.update(FRAME, url=url, static=functools.cache(static))
     made.globals.update(frame.WORDS)

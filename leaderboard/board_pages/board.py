@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -17,6 +17,8 @@ from leaderboard.board_pages.headline import answers
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url, with_query
+from leaderboard.metrics.board_numbers import BY_KEY, NUMBERS
+from leaderboard.metrics.number import Number
 from leaderboard.metrics.verdicts import INPUTS_OF, words
 from leaderboard.models.staleness import judge_now
 from leaderboard.models.summaries import HARDENED
@@ -25,11 +27,8 @@ from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
 from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.columns import (
-    BY_KEY,
-    SOLVED,
     SORTS,
     WORDS,
-    Column,
     RankedRow,
     Words,
     cells_of,
@@ -81,7 +80,6 @@ def board(request: HttpRequest) -> Page:
         context={
             **_controls(query, Order(sort, usual), address),
             **_figures(query, ours, claims, address),
-            "costs_told": any(column.key in SOLVED for column in columns[1]),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
             "answers": answers([row.entry for row in rows], claims, query.setting, elsewhere),
@@ -188,6 +186,7 @@ def heads(columns: Sides, order: Order, p: float, address: str) -> dict[str, obj
     return {
         "left": headings(left, order, p, address),
         "right": headings(right, order, p, address),
+        "explained": _explained({column.key for column in (*left, *right)}, p),
         "words": {one.key: heading(one, one.label, order, address) for one in WORDS},
         "fast_wide": sum(column.group == "fast" for column in left),
         "right_wide": sum(column.group == "right" for column in left),
@@ -195,7 +194,16 @@ def heads(columns: Sides, order: Order, p: float, address: str) -> dict[str, obj
     }
 
 
-def row_context(row: RankedRow, columns: Sequence[Column]) -> dict[str, object]:
+def _explained(shown: Collection[str], p: float) -> list[dict[str, str]]:
+    """Return what numbers mean that have one of the columns shown, or stand below it."""
+    return [
+        {"label": label_at(one, p), "unit": one.unit, "means": one.means, "anchor": one.anchor}
+        for one in NUMBERS
+        if one.anchor and (one.key in shown or one.below in shown)
+    ]
+
+
+def row_context(row: RankedRow, columns: Sequence[Number]) -> dict[str, object]:
     """Return a row as the page of a model shows it."""
     entry = row.entry
     return {
@@ -211,7 +219,7 @@ def row_context(row: RankedRow, columns: Sequence[Column]) -> dict[str, object]:
 
 
 def headings(
-    columns: Iterable[Column], order: Order, p: float, address: str
+    columns: Iterable[Number], order: Order, p: float, address: str
 ) -> list[dict[str, str]]:
     return [
         {
@@ -223,7 +231,7 @@ def headings(
     ]
 
 
-def heading(by: Column | Words, label: str, order: Order, address: str) -> dict[str, str]:
+def heading(by: Number | Words, label: str, order: Order, address: str) -> dict[str, str]:
     """Return a header that links to the board sorted by its column, in the other order where it is
     sorted by that already."""
     sort, usual = order

@@ -14,11 +14,12 @@ from django.utils.safestring import SafeString
 from leaderboard.delivery import cells
 from leaderboard.delivery.cells import MISSING
 from leaderboard.kit.visible import visible
+from leaderboard.metrics.number import Number
 from leaderboard.metrics.verdicts import words
 from leaderboard.read_model.boards import BoardRow
-from leaderboard.read_model.columns import Column, RankedRow
+from leaderboard.read_model.columns import RankedRow, cell_of
 
-Columns = tuple[Column, ...]
+Columns = tuple[Number, ...]
 TIED = format_html(
     '<span class="visually-hidden">{}</span>', ", not distinguishable in its bracket"
 )
@@ -64,10 +65,10 @@ def _after_place(entry: BoardRow, look: RowStyle, columns: tuple[Columns, Column
     left, right = columns
     made = [
         _under_cell(entry, look) if look.under else _name_cell(entry, look),
-        *[column.cell(entry) for column in left],
+        *[cell_of(column, entry) for column in left],
         words_cell(entry.harness, "tight opens"),
         words_cell(", ".join(entry.backends), "kinds"),
-        *[column.cell(entry) for column in right],
+        *[cell_of(column, entry) for column in right],
         chip_cell(entry.trust),
         date_cell(entry.day),
     ]

@@ -163,7 +163,7 @@ def board_figures(
         made.append(framed(chances, address, says=chances_say(query.p, claims)))
     if any(entry.score.correct >= LEAST_DRAWN for entry in timed[:MOST_BOXES]):
         made.append(framed(spreads, address))
-    if any(entry.utilisation is not None for entry in models[:MOST_CURVES]):
+    if any(entry.numbers.get("utilisation") is not None for entry in models[:MOST_CURVES]):
         made.append(framed(utilisations, address))
     if any(entry.modes for entry in models) or claimed_figures.mode_counts(claims):
         made.append(framed(failure_modes, address))

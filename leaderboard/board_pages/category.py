@@ -35,7 +35,6 @@ from leaderboard.read_model.published_claims import entry_of, published
 from leaderboard.read_model.setting import tells_times
 
 MOST_MODELS = 12
-SHOWN = ("fast1", "fastk", "pass1", "passk", "correct", "speedup", "utilisation")
 
 
 @public_page(*SETTING_FILTERS)
@@ -184,7 +183,7 @@ def models_context(rows: Sequence[RankedRow], tail: str) -> dict[str, object]:
     judged = [row for row in rows if not row.entry.claimed][:MOST_MODELS]
     shown = [*judged, *(row for row in rows if row.entry.claimed)]
     known = known_to_any([row.entry for row in shown])
-    columns = [column for column in known if column.key in SHOWN]
+    columns = [column for column in known if column.in_category]
     return {
         "columns": columns,
         "models": [

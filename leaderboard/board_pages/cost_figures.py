@@ -63,12 +63,12 @@ def costs_of(entries: Sequence[BoardRow]) -> list[Point]:
         Point(
             model=entry.model,
             name=name,
-            took=entry.usd / entry.made,
+            took=usd / entry.made,
             reached=100 * fast,
             link=entry.url,
         )
         for entry, name in _named(entries)
-        if entry.usd is not None and entry.made
+        if (usd := entry.numbers.get("usd")) is not None and entry.made
         for fast in [entry.score.fast_at_1]
         if fast is not None
     ]
@@ -86,7 +86,7 @@ def tokens_of(entries: Sequence[BoardRow]) -> list[Point]:
             link=entry.url,
         )
         for entry, name in _named(entries)
-        if (tokens := entry.output_tokens) is not None
+        if (tokens := entry.numbers.get("output_tokens")) is not None
     ]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from django.http import HttpRequest
 
 from leaderboard.delivery.pages import BadQuery, choice
 from leaderboard.metrics import scores
+from leaderboard.metrics.board_numbers import NUMBERS
 from leaderboard.metrics.scores import Score
 from leaderboard.models.catalogue import category_slug
 from leaderboard.read_model import boards
@@ -39,10 +41,9 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 OTHERS = "Others"
 ALL = "all"
 METRICS: Mapping[str, tuple[str, Callable[[Score], float | None]]] = {
-    "pass1": ("pass@1", lambda score: score.pass_at_1),
-    "passk": ("pass@k", lambda score: score.pass_at_k),
-    "fast1": ("fast₁@1", lambda score: score.fast_at_1),
-    "fastk": ("fast₁@k", lambda score: score.fast_at_k),
+    one.key: (one.label, attrgetter(one.of.removeprefix("score.")))
+    for one in NUMBERS
+    if one.is_share and one.of
 }
 CATEGORY_PARAMETERS = ("models", "metric", "harness", *SETTING_FILTERS)
 BEST_SHOWN, MOST_MODELS = 3, 12

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from leaderboard.kit.json_types import JsonDict
+from leaderboard.metrics.board_numbers import MEASURED
 from leaderboard.metrics.failures import cause_of
 from leaderboard.metrics.mechanisms import NCCL
 from leaderboard.metrics.tallies import modes_of
@@ -16,7 +17,8 @@ AttemptSummary = JsonDict
 
 
 class JudgedRun(NamedTuple):
-    """Holds of a counted run as much as a summary needs; fields are named as queries name them."""
+    """Holds of a counted run as much as a summary needs; fields are named as queries name them.
+    `measured` holds the columns MEASURED."""
 
     kernel__submission_id: int
     kernel__problem_id: int
@@ -34,8 +36,6 @@ class JudgedRun(NamedTuple):
     evidence: str | None
     speedup: float | None
     speedup_low: float | None
-    utilisation: float | None
-    idle: float | None
     baseline_us: float | None
     kernel__backend: str
     mechanisms: list[str]
@@ -43,12 +43,23 @@ class JudgedRun(NamedTuple):
     kernel__making__output_tokens: int | None
     kernel__making__answers_without_usage: int | None
     kernel__making__cost_usd: float | None
+    measured: Mapping[str, float | None]
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Self:
+        """Return a run of the values of JUDGED."""
+        own = len(cls._fields) - 1
+        return cls._make((*row[:own], dict(zip(MEASURED, row[own:], strict=True))))
+
+
+JUDGED = (*JudgedRun._fields[:-1], *MEASURED)
 
 
 def entry_of(run: JudgedRun) -> AttemptSummary:
     """Return a run as a Summary lists it; one that was too fast to be true keeps its verdict and
     loses its numbers. Tokens are not told where some answers came without any."""
     is_correct = run.verdict == "ok"
+    is_timed = is_correct and run.speedup is not None
     return {
         "attempt": run.kernel__attempt,
         "run": str(run.id),
@@ -56,8 +67,7 @@ def entry_of(run: JudgedRun) -> AttemptSummary:
         "cause": cause_of(run.verdict, run.cause, run.evidence),
         "speedup": run.speedup if is_correct else None,
         "low": run.speedup_low if is_correct else None,
-        "utilisation": run.utilisation if is_correct else None,
-        "idle": run.idle if is_correct and run.speedup is not None else None,
+        **{name: value if is_timed else None for name, value in run.measured.items()},
         "baseline_us": run.baseline_us if is_correct else None,
         "backend": run.kernel__backend,
         "mechanisms": run.mechanisms,

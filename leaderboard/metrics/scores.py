@@ -265,9 +265,6 @@ def fast_curve(
     ]
 
 
-# Of few rows the number changes from one version of the data to the next, and to round one takes
-# ten times as long as to look it up.
-@functools.lru_cache(maxsize=4096)
 def _rounded(value: float | None) -> float | None:
     """Round, so that numbers that differ by less are equal."""
     return None if value is None else round(value, TIE_DIGITS)

@@ -16,6 +16,7 @@ from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import scores, verdicts
+from leaderboard.metrics.board_numbers import TAKEN
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.model_pages.called import submission_called
 from leaderboard.model_pages.chosen import judged_and_hidden
@@ -187,7 +188,7 @@ def score_context(
     return {
         "score": score,
         "interval": score.pass_at_1_interval if setting else None,
-        "utilisation": totals and totals.utilisation,
+        "utilisation": totals and totals.numbers["utilisation"],
         **_taken(totals),
         "setting": setting,
     }
@@ -195,8 +196,7 @@ def score_context(
 
 def _taken(totals: Totals | None) -> dict[str, float | None]:
     """Return what all its attempts took; None unless each tells it."""
-    names = ("output_tokens", "usd")
-    return {name: getattr(totals, name) if totals else None for name in names}
+    return {name: totals.numbers[name] if totals else None for name in TAKEN}
 
 
 def other_settings(known: Iterable[Setting], shown: Setting | None) -> list[dict[str, str]]:

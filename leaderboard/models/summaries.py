@@ -95,7 +95,6 @@ class Summary(InSetting):
     best_run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+", db_index=False)
     baseline_us = models.FloatField(null=True)
     modes: models.JSONField[dict[str, int], dict[str, int]] = models.JSONField()
-    # Last, because SQLite reads a row only as far as it has to.
     attempts: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField()
 
     objects = SummaryQuerySet.as_manager()

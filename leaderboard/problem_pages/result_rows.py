@@ -49,7 +49,7 @@ def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> l
 def _hashable(row: SubmissionRow) -> SubmissionRow:
     """Return a row without its attempts, which the table does not show, so that it can be a cache
     key."""
-    return row._replace(attempts="", best_run__mechanisms=tuple(row.best_run__mechanisms or ()))
+    return row._replace(attempts=(), best_run__mechanisms=tuple(row.best_run__mechanisms or ()))
 
 
 def _kernel_row(shown: KernelRow) -> dict[str, object]:

@@ -6,12 +6,10 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
-import orjson
-
 from leaderboard.models import Hardware, Problem, Summary
 from leaderboard.models.summaries import SummaryQuerySet
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.problem_results import ATTEMPTS, SettingTotals
+from leaderboard.read_model.problem_results import SettingTotals
 from problems.topology import gpu_called
 
 # The name of a size, or a number of ranks.
@@ -69,9 +67,9 @@ def over_ranks(problem: Problem, setting: Setting | None, classes: Iterable[str]
         return {}
     own = _of_models(problem, setting, "hardware_id", "world_size").filter(correct__gte=1)
     found: dict[str, dict[int, list[float]]] = {}
-    rows = own.filter(hardware__in=list(classes)).values_list(*WHO, "world_size", ATTEMPTS)
+    rows = own.filter(hardware__in=list(classes)).values_list(*WHO, "world_size", "attempts")
     for model, harness, ranks, attempts in rows:
-        for entry in orjson.loads(attempts):
+        for entry in attempts:
             if entry["speedup"] is not None:
                 name = f"{model} ({harness}, {entry['kernel'][:10]})"
                 found.setdefault(name, {}).setdefault(ranks, []).append(entry["speedup"])

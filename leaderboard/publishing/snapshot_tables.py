@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from django.db.models import BooleanField, ExpressionWrapper, Model, Q, QuerySet
 
 from leaderboard.kit.json_types import JsonDict
+from leaderboard.metrics.board_numbers import NUMBERS
+from leaderboard.metrics.number import Number
 from leaderboard.models import (
     Kernel,
     LanguageModel,
@@ -161,6 +163,12 @@ CLAIMS: Fields = {
     "fast_at_1": "int",
     "fast_at_3": "int",
 }
+
+
+def _reads(number: Number) -> Callable[[RankedRow], object]:
+    return lambda row: number.value(row.entry)
+
+
 # A column's kind, and what it holds of a row of a board.
 PLACES: Mapping[str, tuple[str, Callable[[RankedRow], object]]] = {
     "place": ("text", lambda row: row.place),
@@ -169,21 +177,9 @@ PLACES: Mapping[str, tuple[str, Callable[[RankedRow], object]]] = {
     "harness": ("text", lambda row: row.entry.harness),
     "baseline": ("flag", lambda row: row.entry.baseline),
     "scored": ("int", lambda row: row.entry.score.scored),
-    "attempted": ("int", lambda row: row.entry.score.attempted),
-    "correct": ("int", lambda row: row.entry.score.correct),
-    "k": ("int", lambda row: row.entry.score.k),
-    "pass_at_1": ("float", lambda row: row.entry.score.pass_at_1),
+    **{one.snapshot: (one.kind, _reads(one)) for one in NUMBERS if one.snapshot},
     "pass_at_1_low": ("float", lambda row: _end(row, "low")),
     "pass_at_1_high": ("float", lambda row: _end(row, "high")),
-    "pass_at_k": ("float", lambda row: row.entry.score.pass_at_k),
-    "fast_at_1": ("float", lambda row: row.entry.score.fast_at_1),
-    "fast_at_k": ("float", lambda row: row.entry.score.fast_at_k),
-    "geometric_mean": ("float", lambda row: row.entry.score.geometric_mean),
-    "utilisation": ("float", lambda row: row.entry.utilisation),
-    "idle": ("float", lambda row: row.entry.idle),
-    "roofline_credit": ("float", lambda row: row.entry.credit),
-    "output_tokens": ("float", lambda row: row.entry.output_tokens),
-    "usd": ("float", lambda row: row.entry.usd),
 }
 # Of a report, what is a column of its run already, and what ranks printed.
 LEFT_OUT = ("logs", "environment", "verdict", "message", "evidence", "flags", "mechanisms")

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from leaderboard.metrics.intervals import Interval
-from leaderboard.read_model.columns import BY_KEY, COLUMNS, RankedRow, interval_of
+from leaderboard.metrics.board_numbers import COLUMNS, NUMBERS
+from leaderboard.metrics.number import Number
+from leaderboard.read_model.boards import BoardRow
+from leaderboard.read_model.columns import RankedRow
+
+
+def _beside(number: Number) -> tuple[str, ...]:
+    """Return the keys of what is told of a number besides its column."""
+    if number.ends:
+        return f"{number.key}_low", f"{number.key}_high"
+    return (number.key,) if number.told and not number.unit else ()
+
 
 CSV_COLUMNS = (
-    "place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed", "baseline",
-    "submission", "date", "scored", "pass1_low", "pass1_high", "p", "fast1_low", "fast1_high",
-    "fast1_likely", "speedup_low", "speedup_high", "credit_low", "credit_high", "idle", *BY_KEY,
-)  # fmt: skip
+    *("place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed"),
+    *("baseline", "submission", "date", "scored"),
+    *(key for number in NUMBERS for key in _beside(number)),
+    *(number.key for number in COLUMNS),
+)
 
 
 def csv_rows(rows: Iterable[RankedRow]) -> Iterator[list[object]]:
@@ -35,17 +46,11 @@ def as_record(row: RankedRow) -> dict[str, object]:
         **{name: getattr(entry, name) for name in ("trust", "claimed", "baseline", "submission")},
         "date": entry.date,
         "scored": entry.score.scored,
-        **_ends("pass1", entry.score.pass_at_1_interval),
-        "p": entry.score.p,
-        **_ends("fast1", interval_of(entry.score.fast_at_1, entry)),
-        "fast1_likely": entry.score.likely_fast_at_1,
-        **_ends("speedup", entry.speedup_interval),
-        **_ends("credit", interval_of(entry.credit, entry)),
-        "idle": entry.idle,
-        **{column.key: column.value(entry) for column in COLUMNS},
+        **{key: value for number in NUMBERS for key, value in _told(number, entry)},
+        **{number.key: number.value(entry) for number in COLUMNS},
     }
 
 
-def _ends(name: str, interval: Interval | None) -> dict[str, float | None]:
-    low, high = interval or (None, None)
-    return {f"{name}_low": low, f"{name}_high": high}
+def _told(number: Number, entry: BoardRow) -> Iterator[tuple[str, float | None]]:
+    found = (number.interval(entry) or (None, None)) if number.ends else (number.value(entry),)
+    return zip(_beside(number), found, strict=False)

@@ -22,7 +22,6 @@ from leaderboard.read_model.leaderboard_rows import Totals
 from leaderboard.read_model.setting import IN_WORDS, SETTING_FIELDS, Setting
 from leaderboard.read_model.stored_entries import (
     BASELINE,
-    CREATED,
     FIELDS,
     HARNESS,
     K,
@@ -149,8 +148,7 @@ def _ranked(
 ) -> QuerySet[LeaderboardRow, StoredRow]:
     each = functools.reduce(or_, (Q(**vars(setting)) for setting in settings))
     rows = LeaderboardRow.objects.ranked().filter(each, **also)
-    ordered = rows.annotate(created=CREATED).order_by("submission_id")
-    return ordered.values_list(*FIELDS, *names, "placement")
+    return rows.order_by("submission_id").values_list(*FIELDS, *names, "placement")
 
 
 def _by_submission(rows: Sequence[StoredRow], names: Sequence[str]) -> dict[str, dict[int, str]]:
@@ -252,7 +250,7 @@ class Found(NamedTuple):
 def in_every_setting(rows: LeaderboardRowQuerySet) -> list[Found]:
     """Return submissions in each of their settings, first where most was judged; one query."""
     usual = Subquery(ProblemAggregate.objects.all().usual())
-    stored = rows.annotate(created=CREATED, usual=usual).order_by("-attempted")
+    stored = rows.annotate(usual=usual).order_by("-attempted")
     found, most = list[Found](), dict[int, int]()
     for row in stored.values_list(*FIELDS, *PLACED):
         attempted, usual_here, *place = row[-len(SETTING_FIELDS) - 2 :]

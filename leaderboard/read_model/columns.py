@@ -1,8 +1,8 @@
-"""Defines the numbers of a board: how each is named, sorted, drawn and written to CSV."""
+"""Sorts and draws rows of a board by their numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,27 +10,12 @@ from django.utils.safestring import SafeString
 
 from leaderboard.delivery import cells
 from leaderboard.metrics import scores
-from leaderboard.metrics.intervals import Interval, wilson_interval
+from leaderboard.metrics.board_numbers import BY_KEY, COLUMNS, NUMBERS
+from leaderboard.metrics.number import Number
 from leaderboard.metrics.ties import tie_groups
 from leaderboard.models import Trust
 from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.setting import tells_times
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Column:
-    """Describes a number of a board. `group` is the head it stands under; `is_share` says that
-    values are shares of the scored problems, which have intervals and so tie groups; `falls` that
-    the greatest comes first."""
-
-    key: str
-    label: str
-    unit: str
-    group: str
-    value: Callable[[BoardRow], float | None]
-    cell: Callable[[BoardRow], SafeString]
-    is_share: bool = False
-    falls: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,156 +34,46 @@ class Words:
         return scores.known_first(pairs, descending=self.falls != turned)
 
 
-def interval_of(share: float | None, entry: BoardRow) -> Interval | None:
-    return None if share is None else wilson_interval(share, entry.score.scored)
-
-
-def _timed(cell: Callable[[BoardRow], SafeString]) -> Callable[[BoardRow], SafeString]:
-    """Make a cell of a column of speed, which says so where nothing was timed."""
-    return lambda entry: cell(entry) if entry.score.is_timed else cells.NOT_TIMED
-
-
-def _fast_cell(entry: BoardRow) -> SafeString:
+def _fast_cell(number: Number, entry: BoardRow) -> SafeString:
     score = entry.score
+    unsure = score.likely_faster - score.faster
     return cells.fast_cell(
-        score.fast_at_1,
-        interval_of(score.fast_at_1, entry),
-        score.likely_fast_at_1,
-        score.likely_faster - score.faster,
+        number.value(entry), number.interval(entry), score.likely_fast_at_1, unsure
     )
 
 
-def _speedup_cell(entry: BoardRow) -> SafeString:
-    return cells.interval_cell(
-        entry.score.geometric_mean, *(entry.speedup_interval or (None, None))
-    )
+def _share_cell(number: Number, entry: BoardRow) -> SafeString:
+    interval = number.interval(entry) if number.ends else None
+    return cells.share_cell(number.value(entry), interval)
 
 
-def _credit_cell(entry: BoardRow) -> SafeString:
-    """Return the credit, and below it the share of the profiled time that was idle."""
-    cell = cells.share_cell(entry.credit, interval_of(entry.credit, entry))
-    if entry.credit is None or entry.idle is None:
-        return cell
-    below = f'<small class="range">{cells.share_text(entry.idle)} idle</small></td>'
-    return SafeString(f"{cell.removesuffix('</td>')}{below}")
+# By the `cell` of a number.
+CELLS: Mapping[str, Callable[[Number, BoardRow], SafeString]] = {
+    "count": lambda number, entry: cells.count_cell(number.value(entry)),
+    "fast": _fast_cell,
+    "fraction": lambda number, entry: cells.fraction_cell(number.value(entry), entry.score.scored),
+    "per_cent": lambda number, entry: cells.per_cent_cell(number.value(entry)),
+    "share": _share_cell,
+    "speedup": lambda number, entry: cells.interval_cell(
+        number.value(entry), *(number.interval(entry) or (None, None))
+    ),
+    "usd": lambda number, entry: cells.decimal_cell(number.value(entry), 2),
+}
 
 
-COLUMNS = (
-    Column(
-        key="fast1",
-        label="fast₁@1",
-        unit="%",
-        group="fast",
-        value=lambda entry: entry.score.fast_at_1,
-        cell=_timed(_fast_cell),
-        is_share=True,
-    ),
-    Column(
-        key="fastk",
-        label="fast₁@k",
-        unit="%",
-        group="fast",
-        value=lambda entry: entry.score.fast_at_k,
-        cell=_timed(lambda entry: cells.share_cell(entry.score.fast_at_k)),
-        is_share=True,
-    ),
-    Column(
-        key="speedup",
-        label="Speedup",
-        unit="geo. mean",
-        group="fast",
-        value=lambda entry: entry.score.geometric_mean,
-        cell=_timed(_speedup_cell),
-    ),
-    Column(
-        key="credit",
-        label="Roofline credit",
-        unit="%",
-        group="fast",
-        value=lambda entry: entry.credit,
-        cell=_timed(_credit_cell),
-        is_share=True,
-    ),
-    Column(
-        key="utilisation",
-        label="Of roofline",
-        unit="%, median",
-        group="fast",
-        value=lambda entry: entry.utilisation,
-        cell=_timed(lambda entry: cells.per_cent_cell(entry.utilisation)),
-    ),
-    Column(
-        key="pass1",
-        label="pass@1",
-        unit="%",
-        group="right",
-        value=lambda entry: entry.score.pass_at_1,
-        cell=lambda entry: cells.share_cell(entry.score.pass_at_1, entry.score.pass_at_1_interval),
-        is_share=True,
-    ),
-    Column(
-        key="passk",
-        label="pass@k",
-        unit="%",
-        group="right",
-        value=lambda entry: entry.score.pass_at_k,
-        cell=lambda entry: cells.share_cell(entry.score.pass_at_k),
-        is_share=True,
-    ),
-    Column(
-        key="correct",
-        label="Correct",
-        unit="problems",
-        group="right",
-        value=lambda entry: entry.score.correct,
-        cell=lambda entry: cells.fraction_cell(entry.score.correct, entry.score.scored),
-    ),
-    Column(
-        key="attempted",
-        label="Judged",
-        unit="problems",
-        group="right",
-        value=lambda entry: entry.score.attempted,
-        cell=lambda entry: cells.fraction_cell(entry.score.attempted, entry.score.scored),
-    ),
-    Column(
-        key="k",
-        label="k",
-        unit="samples",
-        group="how",
-        value=lambda entry: entry.score.k,
-        cell=lambda entry: cells.count_cell(entry.score.k),
-    ),
-    Column(
-        key="cost",
-        label="Cost",
-        unit="US$",
-        group="how",
-        value=lambda entry: entry.cost_usd,
-        cell=lambda entry: cells.decimal_cell(entry.cost_usd, 2),
-    ),
-    Column(
-        key="solved_tokens",
-        label="Output",
-        unit="tokens a solved problem",
-        group="how",
-        value=lambda entry: entry.tokens_per_solved,
-        cell=lambda entry: cells.count_cell(entry.tokens_per_solved),
-        falls=False,
-    ),
-    Column(
-        key="solved_usd",
-        label="Cost",
-        unit="US$ a solved problem",
-        group="how",
-        value=lambda entry: entry.usd_per_solved,
-        cell=lambda entry: cells.decimal_cell(entry.usd_per_solved, 2),
-        falls=False,
-    ),
-)
-# Of what a solved problem took.
-SOLVED = ("solved_tokens", "solved_usd")
-BY_KEY = {column.key: column for column in COLUMNS}
+def cell_of(number: Number, entry: BoardRow) -> SafeString:
+    """Return the cell of a number, and in it those that stand below it."""
+    if number.is_timed and not entry.score.is_timed:
+        return cells.NOT_TIMED
+    cell = CELLS[number.cell](number, entry)
+    for below in (one for one in NUMBERS if one.below == number.key):
+        if number.value(entry) is not None and below.value(entry) is not None:
+            said = f"{cells.share_text(below.value(entry))} {below.label}"
+            small = f'<small class="range">{said}</small></td>'
+            cell = SafeString(f"{cell.removesuffix('</td>')}{small}")
+    return cell
+
+
 # Of what is timed, and of what is only checked.
 DEFAULT_SORT, CHECKED_SORT = "fast1", "pass1"
 _TRUSTS = tuple(Trust)
@@ -211,7 +86,8 @@ WORDS = (
     Words(key="date", label="Date", value=lambda entry: entry.date, falls=True),
 )
 WORDS_BY_KEY = {words.key: words for words in WORDS}
-SORTS = tuple(f"{turn}{key}" for turn in ("", "-") for key in (*BY_KEY, *WORDS_BY_KEY))
+SORTED_BY = (*(number.key for number in COLUMNS), *WORDS_BY_KEY)
+SORTS = tuple(f"{turn}{key}" for turn in ("", "-") for key in SORTED_BY)
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -228,15 +104,15 @@ def usual_sort(setting: Setting | None) -> str:
     return DEFAULT_SORT if tells_times(setting) else CHECKED_SORT
 
 
-def label_at(column: Column, p: float) -> str:
+def label_at(column: Number, p: float) -> str:
     return column.label.replace("₁", f"{p:g}".translate(SUBSCRIPTS))
 
 
-def cells_of(entry: BoardRow, columns: Iterable[Column] = COLUMNS) -> SafeString:
-    return cells.joined(column.cell(entry) for column in columns)
+def cells_of(entry: BoardRow, columns: Iterable[Number] = COLUMNS) -> SafeString:
+    return cells.joined(cell_of(column, entry) for column in columns)
 
 
-def known_to_any(entries: Sequence[BoardRow]) -> list[Column]:
+def known_to_any(entries: Sequence[BoardRow]) -> list[Number]:
     """Return the columns that some row has a number in."""
     return [column for column in COLUMNS if any(column.value(e) is not None for e in entries)]
 
@@ -270,9 +146,9 @@ def placed(entries: Iterable[BoardRow], sort: str) -> list[RankedRow]:
     ]
 
 
-def _ties(ordered: Sequence[BoardRow], column: Column, turned: bool) -> list[int | None]:
+def _ties(ordered: Sequence[BoardRow], column: Number, turned: bool) -> list[int | None]:
     """Return the tie group of each row; only shares have any."""
     if not column.is_share:
         return [None] * len(ordered)
-    intervals = [interval_of(column.value(entry), entry) for entry in ordered]
+    intervals = [column.interval(entry) for entry in ordered]
     return tie_groups(intervals[::-1])[::-1] if turned else tie_groups(intervals)

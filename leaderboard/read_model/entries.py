@@ -27,15 +27,11 @@ class BoardRow:
     its own.
 
     `date`, in ISO 8601, is the moment when a submission came; a claim's is as exact as its source.
-    `utilisation` is the median over the problems solved, of the fastest kernel of each; `backends`
-    stand in the order of how many problems they are used for. `results` and `cells`, by problem,
-    are read when they are asked for, with those of all rows of the board: see `alone`. `modes`
-    counts attempts by failure mode, `made` all. `credit` is the roofline credit over all scored
-    problems, `idle` the median share of the profiled time of kernels in which nothing ran,
-    `speedup_interval` that of the mean speedup, `where` the hardware of a claim. `output_tokens`
-    and `usd` are what all attempts took that were judged here, None unless each tells it;
-    `cost_usd` is what its submitter says. What
-    is `withheld` is its source, by its submitter.
+    `numbers` are those that are SUMMED, by their keys; `backends` stand in the order of how many
+    problems they are used for. `results` and `cells`, by problem, are read when they are asked for,
+    with those of all rows of the board: see `alone`. `modes` counts attempts by failure mode,
+    `made` all. `speedup_interval` is that of the mean speedup, `where` the hardware of a claim.
+    `cost_usd` is what its submitter says. What is `withheld` is its source, by its submitter.
     """
 
     model: str
@@ -47,13 +43,9 @@ class BoardRow:
     date: str | None
     score: Score
     modes: Mapping[str, int] = field(default_factory=dict)
-    utilisation: float | None = None
+    numbers: Mapping[str, float | None] = field(default_factory=dict)
     cost_usd: float | None = None
     made: int = 0
-    output_tokens: float | None = None
-    usd: float | None = None
-    credit: float | None = None
-    idle: float | None = None
     speedup_interval: Interval | None = None
     where: str = ""
     baseline: bool = False
@@ -89,15 +81,16 @@ class BoardRow:
 
     @property
     def tokens_per_solved(self) -> float | None:
-        return self._per_solved(self.output_tokens)
+        return self._per_solved("output_tokens")
 
     @property
     def usd_per_solved(self) -> float | None:
-        return self._per_solved(self.usd)
+        return self._per_solved("usd")
 
-    def _per_solved(self, taken: float | None) -> float | None:
+    def _per_solved(self, key: str) -> float | None:
         """Return what a solved problem took, with all that was tried in vain; None where nothing is
         solved or somebody does not tell."""
+        taken = self.numbers.get(key)
         return taken / self.score.correct if taken is not None and self.score.correct else None
 
     def _read(self, read: Callable[[LazyColumns, int], Value], nothing: Value) -> Value:

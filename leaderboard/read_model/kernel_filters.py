@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
+from leaderboard.metrics.board_numbers import MEASURED, SUMMED, TAKEN
 from leaderboard.metrics.failures import CORRECT
-from leaderboard.metrics.scores import Attempts, roofline_credit
+from leaderboard.metrics.number import known_sum
+from leaderboard.metrics.scores import Attempts
 from leaderboard.metrics.tallies import (
     EVERYTHING,
     AttemptOutcome,
@@ -38,19 +39,11 @@ def outcomes_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]]) -> Stored
                 "kinds": [places.setdefault(outcome_of(row), len(places)) for row in attempts],
                 "speedups": [row["speedup"] for row in timed],
                 "lows": [row["low"] for row in timed],
-                "utilisations": [row["utilisation"] for row in timed],
-                "idles": [row["idle"] for row in timed],
-                "output_tokens": known_sum(row["output_tokens"] for row in attempts),
-                "usd": known_sum(row["usd"] for row in attempts),
+                **{f"{name}s": [row[name] for row in timed] for name in MEASURED},
+                **{name: known_sum(row[name] for row in attempts) for name in TAKEN},
             }
         )
     return {"kinds": [kind._asdict() for kind in places], "problems": problems}
-
-
-def known_sum(values: Iterable[float | None]) -> float | None:
-    """Return the sum; None where one of them is not known, as what is left would say too little."""
-    every = list(values)
-    return None if None in every else math.fsum(filter(None, every))
 
 
 def _kinds(stored: StoredAttempts) -> list[AttemptOutcome]:
@@ -62,8 +55,7 @@ def _kinds(stored: StoredAttempts) -> list[AttemptOutcome]:
 class ProblemResult(NamedTuple):
     """Holds a problem with the failure modes in which the attempts that count `ended`; `told` is
     the outcome of the fastest correct one or, where none is correct, of the one that came
-    furthest. `utilisations` are those of the timed ones. `output_tokens` and `usd` are those of all
-    attempts; None unless each tells them."""
+    furthest. `numbers` are those that are SUMMED, by their keys."""
 
     problem: int
     category: str
@@ -73,21 +65,12 @@ class ProblemResult(NamedTuple):
     lows: tuple[float, ...]
     ended: Sequence[str | None]
     told: AttemptOutcome
-    utilisation: float | None
-    utilisations: tuple[float | None, ...]
-    idle: float | None
-    output_tokens: float | None
-    usd: float | None
+    numbers: Mapping[str, float | None]
 
     @property
     def best(self) -> tuple[float | None, float | None]:
         """Return the highest speedup, and the lower end of its interval."""
         return max(zip(self.speedups, self.lows, strict=True), default=(None, None))
-
-    @property
-    def credit(self) -> float | None:
-        """Return the mean roofline credit of the attempts made."""
-        return roofline_credit(self.made, self.utilisations)
 
     @property
     def results(self) -> Attempts:
@@ -111,27 +94,27 @@ def parts_of(stored: StoredAttempts, narrow: KernelFilter = EVERYTHING) -> Itera
     right = [mode == CORRECT for mode in modes]
     ranks = list(map(distance, modes))
     for one in stored["problems"]:
-        own = [kind for kind in one["kinds"] if admits[kind]]
+        own, made = [kind for kind in one["kinds"] if admits[kind]], len(one["kinds"])
         if not own or not narrow.covers(one["problem"], one["category"]):
             continue
         counting = [admits[kind] for kind in one["kinds"] if right[kind]]
         speedups = tuple(compress(one["speedups"], counting))
-        used = tuple(compress(one["utilisations"], counting))
+        measured = {name: list(compress(one[f"{name}s"], counting)) for name in MEASURED}
         best = speedups.index(max(speedups)) if speedups else None
         solved = [kind for kind in own if right[kind]]
         told = max(own, key=ranks.__getitem__) if best is None else solved[best]
         yield ProblemResult(
             problem=one["problem"],
             category=one["category"],
-            made=len(one["kinds"]),
+            made=made,
             correct=sum(counting),
             speedups=speedups,
             lows=tuple(compress(one["lows"], counting)),
             ended=[modes[kind] for kind in own],
             told=kinds[told],
-            utilisation=None if best is None else used[best],
-            utilisations=used,
-            idle=None if best is None else list(compress(one["idles"], counting))[best],
-            output_tokens=one["output_tokens"],
-            usd=one["usd"],
+            numbers={
+                **{name: None if best is None else own[best] for name, own in measured.items()},
+                **{name: one[name] for name in TAKEN},
+                **{n.key: n.of_kernels(made, measured) for n in SUMMED if n.of_kernels},
+            },
         )

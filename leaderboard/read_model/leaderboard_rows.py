@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -14,12 +13,12 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from leaderboard.metrics import scores, thresholds
+from leaderboard.metrics.board_numbers import SUMMED
 from leaderboard.metrics.scores import Sums
 from leaderboard.metrics.tallies import AttemptRow, Cell, cell_of, in_order
 from leaderboard.read_model.kernel_filters import (
     ProblemResult,
     StoredAttempts,
-    known_sum,
     outcomes_of,
     parts_of,
 )
@@ -31,30 +30,28 @@ ProblemAttempts = tuple[int, str, Sequence[AttemptRow]]
 
 class Totals(NamedTuple):
     """Sums up problems: `modes` counts attempts by failure mode, `backends` stand in the order of
-    how many problems they are used for. `made` counts attempts. `credit` adds up the roofline
-    credit of each problem, None where a bound is not known; `idle` is the median of their shares of
-    idle time; `log_squares` adds up the squares of the logarithms that `log_speedup` of the sums
-    adds up. What all of them took, `output_tokens` and `usd`, is None unless each tells it. Stored
-    as an object with the names of the fields."""
+    how many problems they are used for. `made` counts attempts. `log_squares` adds up the
+    squares of the logarithms that `log_speedup` of the sums adds up. `numbers` are those that are
+    SUMMED. Stored as an object with their keys and the names of the other fields."""
 
     sums: Sums
-    utilisation: float | None
     modes: Mapping[str, int]
     backends: Sequence[str]
     made: int
-    output_tokens: float | None
-    usd: float | None
-    credit: float | None
-    idle: float | None
     log_squares: float
+    numbers: Mapping[str, float | None]
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
-        return cls(**{**stored, "sums": Sums(**stored["sums"])})
+        own = {name: stored[name] for name in ("modes", "backends", "made", "log_squares")}
+        numbers = {number.key: stored[number.key] for number in SUMMED}
+        return cls(sums=Sums(**stored["sums"]), numbers=numbers, **own)
 
     @property
     def stored(self) -> dict[str, Any]:
-        return {**self._asdict(), "sums": self.sums._asdict()}
+        fields = self._asdict()
+        numbers = fields.pop("numbers")
+        return {**fields, "sums": self.sums._asdict(), **numbers}
 
 
 def columns_of(problems: Iterable[ProblemAttempts], k: int) -> dict[str, Any]:
@@ -105,19 +102,13 @@ def totals_of(parts: Sequence[ProblemResult], k: int, p: float = 1.0) -> Totals:
         scores.counts_of((part.made, part.correct), part.speedups, part.lows, p) for part in parts
     ]
     modes = Counter(chain.from_iterable(part.ended for part in parts))
-    known = [part.utilisation for part in parts if part.utilisation is not None]
-    idles = [part.idle for part in parts if part.idle is not None]
     return Totals(
         sums=scores.sums_of(list(zip(*counts, strict=True)), k=k),
-        utilisation=statistics.median(known) if known else None,
         modes=in_order(modes),
         backends=_most_used(part.told.backend for part in parts),
         made=sum(part.made for part in parts),
-        output_tokens=known_sum(part.output_tokens for part in parts),
-        usd=known_sum(part.usd for part in parts),
-        credit=known_sum(part.credit for part in parts),
-        idle=statistics.median(idles) if idles else None,
         log_squares=math.fsum((one.log_speedup or 0.0) ** 2 for one in counts),
+        numbers={one.key: one.over(part.numbers[one.key] for part in parts) for one in SUMMED},
     )
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-import orjson
 from django.db import transaction
-from django.db.models import FilteredRelation, Q, QuerySet, TextField
-from django.db.models.functions import Cast
+from django.db.models import FilteredRelation, Q, QuerySet
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.metrics.tallies import in_order
@@ -37,10 +35,6 @@ class Best(NamedTuple):
     modes: Mapping[str, int]
 
 
-# `modes` as text, for a quicker reader.
-SUMMED = (*Best._fields[:-1], Cast("modes", TextField()))
-
-
 def refresh(problem_id: int, setting: Mapping[str, object]) -> None:
     """Aggregate one problem in one setting anew, in the caller's transaction."""
     _lock(problem_id)
@@ -48,14 +42,10 @@ def refresh(problem_id: int, setting: Mapping[str, object]) -> None:
     fastest = ProblemAggregate.objects.filter(best_speedup__gt=0, **where).order_by()
     before = fastest.values_list("run_id", flat=True).first()
     shown = Summary.objects.shown().filter(**where).order_by("submission_id")
-    columns = columns_of(map(_best, shown.values_list(*SUMMED)))
+    columns = columns_of(map(Best._make, shown.values_list(*Best._fields)))
     ProblemAggregate.objects.put(where, columns)
     if before and columns and columns["best_speedup"] and before != columns["run_id"]:
         Notice.objects.record_lost(before, columns["run_id"])
-
-
-def _best(row: tuple[Any, ...]) -> Best:
-    return Best._make((*row[:-1], orjson.loads(row[-1])))
 
 
 def refresh_of(submissions: Iterable[int]) -> None:
@@ -80,9 +70,9 @@ def _lock(problem_id: int) -> None:
 
 def _every(problem_id: int) -> Iterator[ProblemAggregate]:
     own = Summary.objects.shown().filter(problem=problem_id).order_by(*WHERE, "submission_id")
-    found = own.values_list(*WHERE, *SUMMED)
+    found = own.values_list(*WHERE, *Best._fields)
     for place, group in groupby(found, key=lambda row: row[: len(WHERE)]):
-        columns = columns_of(_best(row[len(WHERE) :]) for row in group)
+        columns = columns_of(Best._make(row[len(WHERE) :]) for row in group)
         yield ProblemAggregate(**dict(zip(WHERE, place, strict=True)), **(columns or {}))
 
 

@@ -8,11 +8,9 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import orjson
-from django.db.models import F, Q, QuerySet, TextField
-from django.db.models.functions import Cast
+from django.db.models import F, Q, QuerySet
 
-from leaderboard.kit.json_types import JsonDict
+from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.metrics import scores
 from leaderboard.metrics.difficulty import difficulty
 from leaderboard.metrics.failures import CORRECT
@@ -31,8 +29,6 @@ ATTEMPT_COLUMNS = (
     *("model", "harness", "submission", "attempt", "run", "verdict", "cause", "speedup", "low"),
     *("utilisation", "backend", "mechanisms", "nccl", "kernel"),
 )
-# As text, for a quicker reader.
-ATTEMPTS = Cast("attempts", TextField())
 FASTEST_FIRST = F("best_speedup").desc(nulls_last=True)
 
 
@@ -105,7 +101,7 @@ class SubmissionRow(NamedTuple):
     best_run__mechanisms: Sequence[str] | None
     best_run__kernel__source_id: str | None
     best_run_id: UUID | None
-    attempts: str
+    attempts: Sequence[JsonObject]
 
     @property
     def is_reference(self) -> bool:
@@ -152,7 +148,7 @@ def _rows(own: SummaryQuerySet, most: int | None) -> QuerySet[Summary, tuple[Any
         models = own.filter(submission__model__is_baseline=False)
         best = models.order_by(FASTEST_FIRST, "submission_id").values("pk")[:most]
         own = own.filter(Q(submission__model__is_baseline=True) | Q(pk__in=best))
-    return own.order_by("submission_id").values_list(*SubmissionRow._fields[:-1], ATTEMPTS)
+    return own.order_by("submission_id").values_list(*SubmissionRow._fields)
 
 
 def _shown(problem: Problem, setting: Setting) -> SummaryQuerySet:
@@ -177,7 +173,7 @@ def attempt_records(rows: Iterable[SubmissionRow], most: int | None = None) -> l
     """Return every attempt, or as many as `most`, by ATTEMPT_COLUMNS; correct ones first, the
     fastest first."""
     names = ATTEMPT_COLUMNS[3:]
-    found = [(row, entry) for row in rows for entry in orjson.loads(row.attempts)]
+    found = [(row, entry) for row in rows for entry in row.attempts]
     best = scores.in_order(found, lambda pair: pair[1]["speedup"])[:most]
     # By name: PostgreSQL keeps the keys of an object in an order of its own.
     return [

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from leaderboard.metrics.attempts import AttemptSummary, JudgedRun, entry_of, summed
+from leaderboard.metrics.attempts import JUDGED, AttemptSummary, JudgedRun, entry_of, summed
 from leaderboard.models import (
     DataVersion,
     LeaderboardRow,
@@ -26,9 +26,8 @@ from leaderboard.read_model.leaderboard_rows import columns_of
 Setting = tuple[Any, ...]
 
 PLACE = 2 + len(SETTING)
-COLUMNS = JudgedRun._fields
 # Within a place the last run of each attempt is the one that counts.
-ORDER = (*COLUMNS[:PLACE], "kernel__attempt", "kernel__step", "finished_at", "id")
+ORDER = (*JUDGED[:PLACE], "kernel__attempt", "kernel__step", "finished_at", "id")
 
 
 def update(run: Run) -> None:
@@ -117,7 +116,7 @@ def _setting_of(row: Summary) -> Setting:
 
 
 def _judged(runs: RunQuerySet) -> Iterator[JudgedRun]:
-    return map(JudgedRun._make, runs.counted().order_by(*ORDER).values_list(*COLUMNS).iterator())
+    return map(JudgedRun.of, runs.counted().order_by(*ORDER).values_list(*JUDGED).iterator())
 
 
 def _attempts(runs: Iterable[JudgedRun]) -> Sequence[AttemptSummary]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leaderboard.metrics import thresholds
+from leaderboard.metrics import board_numbers, thresholds
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Run, Submission, Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.read_model.kernel_filters import parts_of
@@ -34,14 +34,15 @@ NAMES = {
 ROW = ["submission_id", *SETTING]
 IN_CATEGORY = [*ROW, "category"]
 PLACE = ["submission_id", "problem_id", *SETTING]
-TAKEN = ["output_tokens", "usd"]
-TOTALS = [*SUMS, "utilisation", "made", *TAKEN, "credit", "idle", "log_squares"]
+MEDIANS, TAKEN = list(board_numbers.MEASURED), list(board_numbers.TAKEN)
+NUMBERS_OF_ROWS = [number.key for number in board_numbers.SUMMED]
+TOTALS = [*SUMS, "made", "log_squares", *NUMBERS_OF_ROWS]
 FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 PROBLEM = ["problem_id", *SETTING]
 PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster", "baseline_runs"]
 PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation", "baseline_us"]
-NUMBERS = ("speedup", "speedup_low", "utilisation", "idle", "baseline_us")
+NUMBERS = ("speedup", "speedup_low", *MEDIANS, "baseline_us")
 ABOVE = ["fast_at_1", "likely_fast_at_1", "faster", "likely_faster"]
 SUM_OF_ALL = functools.partial(pd.Series.sum, skipna=False)  # not known where one is not
 SOME_P, TOLERANCE = 1.5, 1e-9
@@ -88,7 +89,7 @@ def expected_rows(row: list[str]) -> pd.DataFrame:
         faster=attempts["speedup_low"].gt(1.0),
         likely_faster=attempts["speedup"].gt(1.0),
         log_speedup=np.log(attempts["speedup"]),
-        idle=attempts["idle"].where(attempts["speedup"].notna()),
+        **{name: attempts[name].where(attempts["speedup"].notna()) for name in MEDIANS},
         credit=attempts["utilisation"].clip(upper=1.0).mask(attempts["speedup"].isna(), 0.0),
     )
     problems = attempts.groupby([*PLACE, "category"]).agg(
@@ -97,7 +98,7 @@ def expected_rows(row: list[str]) -> pd.DataFrame:
         faster=("faster", "sum"),
         likely_faster=("likely_faster", "sum"),
         log_speedup=("log_speedup", "mean"),
-        **{name: (name, _of_the_fastest) for name in ("utilisation", "idle")},
+        **{name: (name, _of_the_fastest) for name in MEDIANS},
         **{name: (name, SUM_OF_ALL) for name in (*TAKEN, "credit")},
     )
     return _summed(problems.reset_index(), row, dict(Submission.objects.values_list("pk", "k")))
@@ -125,9 +126,7 @@ def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd
     )
     rows = problems.groupby(row)
     more = {name: rows[name].agg(SUM_OF_ALL) for name in ("made", *TAKEN, "credit")}
-    return (
-        rows[[*SUMS, "log_squares"]].sum().assign(**rows[["utilisation", "idle"]].median(), **more)
-    )
+    return rows[[*SUMS, "log_squares"]].sum().assign(**rows[MEDIANS].median(), **more)
 
 
 def _chance(made: int, right: int, k: int) -> float:
@@ -156,7 +155,8 @@ def stored_in_categories() -> pd.DataFrame:
 
 
 def _values(totals: Totals) -> tuple[float | None, ...]:
-    return (*totals.sums, *(getattr(totals, name) for name in TOTALS[len(SUMS) :]))
+    numbers = (totals.numbers[name] for name in NUMBERS_OF_ROWS)
+    return (*totals.sums, totals.made, totals.log_squares, *numbers)
 
 
 def expected_cells() -> pd.DataFrame:

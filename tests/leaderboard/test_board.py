@@ -12,6 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.messages.report import Verdict
+from leaderboard.metrics.board_numbers import MEASURED
 from leaderboard.metrics.intervals import Interval
 from leaderboard.metrics.ties import tie_groups
 from leaderboard.models import (
@@ -196,10 +197,9 @@ def attempt(number: int, row: int) -> dict[str, Any]:
     return {
         "verdict": "ok" if speedup else "output_mismatch",
         **{"cause": None, "speedup": speedup, "low": speedup and speedup * 0.97},
-        **dict.fromkeys(("utilisation", "idle"), speedup and speedup / 7),
+        **dict.fromkeys(MEASURED, speedup and speedup / 7),
         "backend": ("cuda", "triton", "pytorch")[number % 3],
-        "mechanisms": ["copy_engine"],
-        "nccl": False,
+        **{"mechanisms": ["copy_engine"], "nccl": False},
         "kernel": "0" * 64,
         "run": "00000000-0000-0000-0000-000000000000",
         "output_tokens": 1000 * number + row,

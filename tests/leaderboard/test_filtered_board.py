@@ -69,7 +69,7 @@ def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
     (setting,) = boards.known_settings()
     everything = boards.judged(setting, 1)
     assert [(entry.model, entry.baseline) for entry in everything] == [("A", False), ("B", True)]
-    assert everything[0].utilisation == pytest.approx(0.2)
+    assert everything[0].numbers["utilisation"] == pytest.approx(0.2)
     assert everything[0].backends == ("pytorch",)
     cases: tuple[tuple[Narrowing, list[str]], ...] = (
         ({"nccl_free": True}, ["B"]),

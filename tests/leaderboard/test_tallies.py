@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from leaderboard.metrics import scores, thresholds
+from leaderboard.metrics.board_numbers import MEASURED
 from leaderboard.metrics.scores import Attempts
 from leaderboard.metrics.tallies import KernelFilter, cell_of
 from leaderboard.read_model import leaderboard_rows
@@ -30,8 +31,7 @@ def attempt(number: int, **changes: Any) -> dict[str, Any]:
         "cause": None,
         "speedup": None,
         "low": changes["speedup"] * 0.9 if is_correct else None,
-        "utilisation": 0.25 if is_correct else None,
-        "idle": 0.5 if is_correct else None,
+        **dict.fromkeys(MEASURED, 0.25 if is_correct else None),
         "backend": "cuda",
         "mechanisms": [],
         "nccl": False,
@@ -183,7 +183,7 @@ def test_narrowed_totals_are_those_of_the_attempts_that_count(
     assert found.sums == scores.sums([part.results for part in parts], k=3)
     solved = [cell.utilisation for cell in cells if cell.correct]
     known = [value for value in solved if value is not None]
-    assert found.utilisation == (statistics.median(known) if known else None)
+    assert found.numbers["utilisation"] == (statistics.median(known) if known else None)
     assert set(found.backends) == {cell.backend for cell in cells}
     assert found.modes.get("correct", 0) == sum(cell.correct for cell in cells)
 
