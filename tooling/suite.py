@@ -94,7 +94,7 @@ def _tests(*, everything: bool) -> list[Outcome]:
                 site = [
                     *shared,
                     "-m",
-                    f"database and not browser and not once{wanted}",
+                    f"server and database and not browser{wanted}",
                     "tests/leaderboard",
                 ]
                 outcomes.append(_check("site, PostgreSQL + Redis", site, {**embedded, **addresses}))

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from evaluator.messages.report import JUDGE_VERSION
 from tests.evaluator import attack_list
-
-pytestmark = pytest.mark.once
 
 
 def test_the_exported_attacks_are_those_of_the_kernels() -> None:

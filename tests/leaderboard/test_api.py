@@ -23,6 +23,8 @@ from leaderboard.models import (
 from tests.leaderboard import factory
 from tests.leaderboard.running import NO_TRITON, decline
 
+pytestmark = pytest.mark.server
+
 SCHEMA = Path(site_settings.BASE_DIR) / "docs" / "openapi.yaml"
 
 

@@ -11,7 +11,7 @@ from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.site_pages import attacks
 from leaderboard.site_pages.glossary import JUDGE_VERSIONS
 
-pytestmark = [pytest.mark.django_db, pytest.mark.once]
+pytestmark = pytest.mark.django_db
 QUIET = {"speedup_below": None, "is_timed": False, "threatens_host": False}
 
 

@@ -39,7 +39,7 @@ from tests.leaderboard.attempt_files import (
 )
 from tests.leaderboard.uploads import Send
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 PAGE = "/submissions/{}/1/attempt-1"
 
 

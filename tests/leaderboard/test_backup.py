@@ -17,7 +17,7 @@ from leaderboard.operations import backup
 from leaderboard.publishing import snapshots
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.server]
 
 
 @pytest.fixture

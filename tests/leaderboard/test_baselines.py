@@ -10,7 +10,7 @@ from django.test import Client
 from leaderboard.models import LanguageModel, Submission
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 NAME = "PyTorch + NCCL"
 
 

@@ -27,7 +27,7 @@ from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.read_model.leaderboard_rows import columns_of
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 COMPRESSED_BYTES = 60_000
 
 

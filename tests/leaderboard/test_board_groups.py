@@ -13,7 +13,7 @@ from leaderboard.models import Problem, PublishedResult, Submission
 from tests.leaderboard import factory
 from tests.leaderboard.test_page_budgets import FEW_QUERIES, queries_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 ROW = re.compile(
     r'<tr(?: class="([a-z ]+)")?><td class="(place[a-z ]*)">([^<]*).*?<bdi>([\w ]+)</bdi>',
     re.DOTALL,

@@ -14,6 +14,8 @@ from django.conf import settings
 
 from leaderboard.metrics.board_numbers import NUMBERS
 
+pytestmark = pytest.mark.server
+
 ROOT = Path(settings.BASE_DIR)
 COPIED = ("leaderboard", "templates")
 LINKED = ("evaluator", "fixtures", "problems", "static", "tests")

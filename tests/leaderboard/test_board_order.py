@@ -21,7 +21,7 @@ from leaderboard.read_model.columns import placed
 from leaderboard.read_model.entries import BoardRow
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from django.test import Client
 
 from leaderboard.board_pages.catalogue_figures import OTHERS
 
-pytestmark = [pytest.mark.django_db, pytest.mark.once]
+pytestmark = pytest.mark.django_db
 
 
 def test_every_problem_has_a_part_and_a_codebase_is_whole(client: Client) -> None:

@@ -16,7 +16,7 @@ from leaderboard.models import Problem, PublishedResult, Submission
 from leaderboard.staff import moderation
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from leaderboard.models import LanguageModel, Publication, Submission
 from leaderboard.submissions import published_results
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 def by_model(client: Client, address: str) -> dict[str, dict[str, Any]]:

@@ -35,6 +35,8 @@ from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, claim, report_of, say_hello, worker_token
 
+pytestmark = pytest.mark.server
+
 
 def _say(*words: Any) -> str:
     out = StringIO()

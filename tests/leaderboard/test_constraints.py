@@ -30,6 +30,8 @@ from leaderboard.models.submissions import AppendOnlyError
 from tests.leaderboard import factory
 from tests.leaderboard.timings import make_timing
 
+pytestmark = pytest.mark.server
+
 NOW = timezone.now()
 LEASE = {"lease_token": "t", "lease_until": NOW + timedelta(seconds=60)}
 RUNNING = {"status": "running", "host": "h", "tries": 1, "started_at": NOW, **LEASE}

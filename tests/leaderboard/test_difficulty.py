@@ -12,6 +12,8 @@ from leaderboard.problem_pages.problems import in_order
 from leaderboard.read_model.problem_list import ProblemTotals
 from tests.leaderboard import factory
 
+pytestmark = pytest.mark.server
+
 NO_MEMBER = '/tmp/cuda.cu(71): error: namespace "at::cuda" has no member "getCurrentCUDAStream"'
 
 

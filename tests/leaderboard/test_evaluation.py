@@ -27,6 +27,8 @@ from leaderboard.runs.claims import LeaseLost
 from tests.leaderboard import factory
 from tests.leaderboard.running import NO_TRITON, PROGRESS, claim, decline, fresh, lapse, report_of
 
+pytestmark = pytest.mark.server
+
 
 def test_a_claim_hands_out_the_job_and_a_lease(run: Run) -> None:
     lease = claim(run)

@@ -22,6 +22,8 @@ from tests.leaderboard.conftest import Api, Bells
 from tests.leaderboard.running import HELLO, claim, fresh, report_of, say_hello
 from tests.leaderboard.uploads import ONE, Send, make_zip
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def queue(problem: Problem) -> dict[str, list[Run]]:

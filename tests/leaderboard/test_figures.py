@@ -16,7 +16,7 @@ from leaderboard.site_pages.figure_pages import FIGURES
 from tests.leaderboard import factory
 from tests.leaderboard.browser import cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 SHOWN = re.compile(r'data-figure="([^"]+)" data-name="([^"]+)"')
 TABLE = re.compile(r'<a href="(/figures/[^".]+)">Table</a>')

@@ -18,6 +18,8 @@ from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Narrowing
 from tests.leaderboard import factory
 
+pytestmark = pytest.mark.server
+
 
 def judged_with(
     submission: Submission, problem: Problem, tag: Tag, flags: tuple[str, ...] = ()

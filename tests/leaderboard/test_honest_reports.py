@@ -58,7 +58,6 @@ def solution(tensor):
 """
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("source", "verdict"),
     [

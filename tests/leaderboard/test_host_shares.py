@@ -15,7 +15,7 @@ from leaderboard.runs.claims import HoldsEnough, LeaseLost
 from tests.leaderboard import factory
 from tests.leaderboard.running import PROGRESS, claim, fresh, lapse, report_of, worker_token
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 TOKEN = "0123456789abcdef"
 
 

@@ -14,6 +14,8 @@ from leaderboard.staff import hosts
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, PROGRESS, claim, fresh, report_of, say_hello
 
+pytestmark = pytest.mark.server
+
 PAGE = "/hosts"
 HELLO_BODY = {
     **{name: getattr(HELLO, name) for name in ("host", "queue", "hardware", "isolation")},

@@ -23,6 +23,8 @@ from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, claim, decline, fresh, lapse, report_of, say_hello
 
+pytestmark = pytest.mark.server
+
 
 def test_the_sweep_takes_up_what_a_silent_worker_left(run: Run, bells: Bells) -> None:
     claim(run)

@@ -21,6 +21,8 @@ from tests.leaderboard.uploads import (
     make_zip,
 )
 
+pytestmark = pytest.mark.server
+
 
 def test_the_same_request_twice_is_stored_once(send: Send) -> None:
     first = send(ONE, **{"Idempotency-Key": "k-1"})

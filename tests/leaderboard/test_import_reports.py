@@ -32,6 +32,8 @@ from leaderboard.runs import evaluation, imported_reports
 from tests.leaderboard import factory
 from tests.leaderboard.running import claim, unsaved
 
+pytestmark = pytest.mark.server
+
 Line = dict[str, Any]
 Write = Callable[..., Path]
 
@@ -277,7 +279,6 @@ def test_without_files_it_loads_those_that_are_shipped(
     assert _load() == "fixtures/house: 1 kernels\nsome.jsonl.gz: 1 submissions, 1 runs\n"
 
 
-@pytest.mark.once
 def test_the_shipped_files_are_fine(db: None) -> None:
     call_command("sync_problems", stdout=StringIO())
     _load()

@@ -36,6 +36,8 @@ from tests.leaderboard.uploads import (
     stored,
 )
 
+pytestmark = pytest.mark.server
+
 
 def test_one_kernel_is_stored_and_queued(
     send: Send, bells: Bells, django_capture_on_commit_callbacks: Any

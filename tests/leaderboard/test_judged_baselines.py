@@ -17,7 +17,7 @@ from leaderboard.read_model.problem_results import totals_by_setting
 from tests.leaderboard import factory
 from tests.leaderboard.timings import make_timing
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 ON_GPUS = {"device": "cuda", "dtype": "bfloat16", "world_size": 4, "size": "standard"}
 

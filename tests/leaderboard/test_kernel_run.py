@@ -14,7 +14,7 @@ from leaderboard.models import Problem, Run, Visibility
 from leaderboard.models.choices import CURRENT_JUDGE
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from leaderboard.models import LanguageModel, Run, Visibility
 from leaderboard.read_model.details import MatrixMark
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 def cell(problem: int, speedup: Any = None, mode: str | None = "correct") -> MatrixMark:

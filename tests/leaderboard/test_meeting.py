@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from leaderboard.models import Run, Submission
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from leaderboard.read_model import boards
 from leaderboard.staff import moderation
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 PROBLEM = "/problems/1-allreduce"
 PAGES = (

@@ -29,6 +29,8 @@ from leaderboard.models import (
 from leaderboard.models.catalogue import SUMMARY_FORMAT, OutdatedSummaryError
 from tests.leaderboard import factory
 
+pytestmark = pytest.mark.server
+
 FOLDER = Path(summaries.__file__).parent.parent / "migrations"
 BEFORE = [("leaderboard", "0003_decline")]
 PACKED = [("leaderboard", "0019_packed_parts")]

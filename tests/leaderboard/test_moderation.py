@@ -28,6 +28,8 @@ from leaderboard.submissions import embargo, practice
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 
+pytestmark = pytest.mark.server
+
 HOSTILE = "<script>alert(1)</script> reads the oracle"
 DOORS = (
     "/hosts",

@@ -29,6 +29,8 @@ from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 from tests.leaderboard.running import claim, fresh, report_of, say_hello
 
+pytestmark = pytest.mark.server
+
 AT_RANDOM = "which sampled neighbours at random"
 WHY = f"written for an older task, {AT_RANDOM}"
 

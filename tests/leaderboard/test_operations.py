@@ -28,6 +28,8 @@ from leaderboard.operations import access_log, readiness
 from tests.leaderboard import factory
 from tooling import servers
 
+pytestmark = pytest.mark.server
+
 TOKEN = "of the metrics"
 
 
@@ -174,7 +176,6 @@ def test_each_request_has_a_name_and_a_line(
     assert CURRENT.get() == "-"
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("path", "logged"),
     [

@@ -20,7 +20,6 @@ from evaluator.messages.report import Verdict
 from leaderboard.models import Problem, Submission
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.once
 STATIC = Path(settings.BASE_DIR) / "static"
 ROWS = 30
 BYTES_OF_A_BOARD_ROW = 400

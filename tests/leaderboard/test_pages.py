@@ -16,7 +16,7 @@ from leaderboard.models import DataVersion, Run
 from tests.leaderboard import factory
 from tests.leaderboard.running import NO_TRITON, decline
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 @pytest.fixture

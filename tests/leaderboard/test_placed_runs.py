@@ -32,7 +32,7 @@ from tests.leaderboard import factory
 from tests.leaderboard.running import HELLO, claim, fresh, report_of, say_hello
 from tests.leaderboard.uploads import ONE, URL
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 SHARED: dict[str, Any] = {"placement": "shared"}
 ONE_GPU = replace(
     HELLO, queue="h200x1", hardware="1 x NVIDIA H200", abilities=["nccl", "nvcc", "triton"]

@@ -28,7 +28,7 @@ from leaderboard.read_model import summary, summary_check
 from leaderboard.read_model.boards import judged, known_settings
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 SHARED: dict[str, Any] = {"placement": "shared"}
 ASKED = "?placement=shared"
 

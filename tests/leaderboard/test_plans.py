@@ -13,7 +13,7 @@ from leaderboard.read_model import summary
 from leaderboard.read_model.setting import Setting
 from tests.leaderboard import factory
 
-pytestmark = [pytest.mark.django_db, pytest.mark.once]
+pytestmark = pytest.mark.django_db
 
 
 def test_a_result_is_summed_up_from_the_runs_of_its_kernels(problem: Problem) -> None:

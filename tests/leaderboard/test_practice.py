@@ -24,6 +24,8 @@ from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, claim, decline, fresh, report_of, say_hello
 from tests.leaderboard.uploads import GOOD, ONE, URL, Send, make_zip
 
+pytestmark = pytest.mark.server
+
 PRACTICE: dict[str, Any] = {**ONE, "practice": True}
 
 

@@ -20,7 +20,7 @@ from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model import problem_results
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 GPU = {"hardware_id": "h200x4", "device": "cuda", "dtype": "bfloat16", "world_size": 4}
 HOSTILE = "<script>alert(1)</script>\u202e"

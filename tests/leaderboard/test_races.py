@@ -29,6 +29,8 @@ from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, claim, fresh, lapse, report_of, say_hello, worker_token
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_workers_one_gets_the_run(run: Run) -> None:

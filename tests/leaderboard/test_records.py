@@ -11,7 +11,7 @@ from django.test import Client
 from leaderboard.models import Problem
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 def test_records_over_time_lead_to_their_runs(problem: Problem, client: Client) -> None:

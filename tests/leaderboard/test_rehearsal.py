@@ -20,7 +20,7 @@ from leaderboard.runs.claims import OutOfService
 from tests.leaderboard import factory
 from tests.leaderboard.running import claim, fresh, say_hello
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.server]
 FOLDER = "/var/backups/pkb/rehearsal"
 
 

@@ -18,7 +18,7 @@ from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import claim, fresh, report_of, say_hello
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 OLDER = "6"
 
 

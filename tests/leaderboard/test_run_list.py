@@ -12,6 +12,8 @@ from leaderboard.models import Problem, Run, Visibility
 from leaderboard.runs import evaluation
 from tests.leaderboard import factory
 
+pytestmark = pytest.mark.server
+
 NEWEST, OF_VERDICT, OF_STATUS = "run_newest", "run_verdict", "run_ended"
 OF_KERNEL = "run_of_kernel"
 

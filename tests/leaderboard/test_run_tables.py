@@ -11,7 +11,7 @@ from evaluator import Verdict
 from leaderboard.models import Run
 from tests.leaderboard import factory, gpu_report
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from leaderboard.models import Hardware, Kernel, Problem, Run, Visibility
 from leaderboard.site_pages.search_index import MOST, SearchHit, find, hexadecimal
 from tests.leaderboard import factory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from leaderboard.account_pages import names
 from leaderboard.models import Run
 from tests.leaderboard.people import PASSWORD, QUICK, is_in, link_in_mail, log_in, person
 
+pytestmark = pytest.mark.server
+
 FORM = {"username": "grace", "email": "grace@example.org", "password1": PASSWORD}
 
 

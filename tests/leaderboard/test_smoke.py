@@ -19,7 +19,7 @@ from leaderboard.operations import readiness, smoke
 from tests.leaderboard import factory
 from tests.leaderboard.running import say_hello
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.server]
 
 
 @pytest.fixture(autouse=True)

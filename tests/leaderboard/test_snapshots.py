@@ -22,7 +22,7 @@ from leaderboard.publishing.training_set import CARD
 from tests.leaderboard import factory
 from tests.leaderboard.frozen import freeze, make_board, rows_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 HOSTILE = '"><script>alert(1)</script>\u202e=cmd|\n\\'
 ENDS = ("jsonl.gz", "parquet")
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "data.md"

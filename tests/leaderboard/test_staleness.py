@@ -16,7 +16,7 @@ from leaderboard.site_pages.search_index import find
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 OLDER_PROBLEM = "judged on an older version of the problem"
 OLDER_JUDGE = f"judged by an older judge (6, now {JUDGE_VERSION})"
 

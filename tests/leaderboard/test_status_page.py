@@ -17,6 +17,8 @@ from leaderboard.models import Decline, Problem, Run
 from tests.leaderboard import factory
 from tests.leaderboard.running import HELLO, say_hello
 
+pytestmark = pytest.mark.server
+
 FINISHED = '<dt>Finished in 24 h</dt><dd class="big">{}</dd>'
 
 

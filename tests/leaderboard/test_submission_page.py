@@ -271,7 +271,6 @@ def test_problems_stand_in_the_order_of_their_best_speedup() -> None:
     assert axis["categoryarray"] == ["slow", "fast"]
 
 
-@pytest.mark.once
 def test_runs_are_found_by_their_kernel(agentic: Submission, client: Client) -> None:
     """In a walk along another index each kernel would read the runs of all others."""
     with CaptureQueriesContext(connection) as queries:

@@ -34,6 +34,8 @@ from tests.leaderboard import factory
 from tests.leaderboard.running import claim, fresh, report_of
 from tests.leaderboard.timings import make_timing
 
+pytestmark = pytest.mark.server
+
 KINDS: tuple[type[Model], ...] = (Summary, LeaderboardRow, ProblemAggregate)
 NEVER_DONE = (Verdict.INFRA_ERROR, Verdict.CANCELLED)
 

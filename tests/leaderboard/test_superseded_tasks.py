@@ -30,6 +30,8 @@ from tests.leaderboard import factory
 from tests.leaderboard.test_import_reports import line_of
 from tests.leaderboard.uploads import GOOD, Send, make_zip
 
+pytestmark = pytest.mark.server
+
 TREE = "solutions_cuda_bf16_h100_8_openai_gpt-5.5"
 OLDER = (
     *("26_moe_token_preprocess", "37_ulysses_gather_seq_scatter_heads"),

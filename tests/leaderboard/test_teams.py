@@ -28,7 +28,7 @@ from leaderboard.submissions import teams
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 ONE = {
     **{"model": "Ours", "harness": "zero-shot", "problem": "allreduce", "backend": "pytorch"},

@@ -17,6 +17,8 @@ from leaderboard.api.access import ReadThrottle, SubmitThrottle
 from leaderboard.models import ApiToken, Scope
 from tests.leaderboard import factory
 
+pytestmark = pytest.mark.server
+
 THREADS, TURNS, LIMIT = 8, 3, 7
 URL = "/api/v1/submissions"
 

@@ -23,6 +23,8 @@ from tests.leaderboard import factory
 from tests.leaderboard.running import HELLO, say_hello
 from tests.leaderboard.uploads import GOOD, Send, make_tar, make_zip, stored
 
+pytestmark = pytest.mark.server
+
 GPT = "solutions_cuda_bf16_h100_8_openai_gpt-5.5"
 GEMINI = "solutions_cuda_bf16_h100_8_google_gemini-3-pro-preview"
 # Some of the names that the published tree has, as it has them, and today's problem of each.

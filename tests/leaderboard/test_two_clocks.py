@@ -22,7 +22,7 @@ from leaderboard.read_model.columns import placed
 from tests.leaderboard import factory
 from tests.leaderboard.timings import make_timing
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 def judged(name: str, problem: Problem, judge: str, **changes: Any) -> Run:

@@ -14,6 +14,8 @@ from leaderboard.models import DataVersion, Submission
 from leaderboard.models.catalogue import OutdatedSummaryError
 from tests.leaderboard import factory
 
+pytestmark = pytest.mark.server
+
 FAULTS = [
     OperationalError("database is locked"),
     OperationalError("connection refused: secret detail"),

@@ -18,7 +18,7 @@ from tests.leaderboard import factory
 from tests.leaderboard.running import say_hello, worker_token
 from tests.leaderboard.uploads import ONE, Send
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
 
 def told(run: Run, client: Client) -> str | None:

@@ -59,7 +59,6 @@ def asked_of(withheld: Submission) -> list[str]:
     return list(found)
 
 
-@pytest.mark.once
 @pytest.mark.slow
 def test_nobody_else_finds_the_text_anywhere(
     withheld: Submission, client: Client, owner: User, other: User, api: Api

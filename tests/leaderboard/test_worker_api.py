@@ -20,6 +20,8 @@ from leaderboard.models import (
 )
 from tests.leaderboard.running import NO_TRITON, report_of
 
+pytestmark = pytest.mark.server
+
 HELLO = {
     **{"host": "h", "hardware": "2 x CPU", "queue": "cpu", "isolation": "bwrap"},
     **{"versions": {"torch": "2.13.0"}, "judge_version": JUDGE_VERSION},

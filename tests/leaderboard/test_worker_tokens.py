@@ -16,6 +16,8 @@ from leaderboard.models import ApiToken, AuditEntry, Problem, Scope
 from tests.leaderboard.conftest import Api
 from tests.leaderboard.test_worker_api import HELLO
 
+pytestmark = pytest.mark.server
+
 PAGE = "/account/worker-tokens"
 FORM = {
     "name": "rack 4",

@@ -27,6 +27,8 @@ from leaderboard.submissions import queue
 from leaderboard.submissions.queue import Target
 from tests.leaderboard import factory
 
+pytestmark = pytest.mark.server
+
 ROOT = Path(site_settings.BASE_DIR)
 PATIENCE_S = 60.0
 Start = Callable[[], subprocess.Popen[bytes]]
