@@ -18,8 +18,10 @@ from leaderboard.delivery import cells
 from leaderboard.kit.durations import spelt
 from leaderboard.kit.links import prefix, url
 from leaderboard.kit.visible import visible
+from leaderboard.metrics.verdicts import words
 
 FILTERS: dict[str, Callable[..., str]] = {
+    "words": words,
     "visible": lambda text: visible(str(text)),
     "share": cells.share_text,
     "ratio": cells.ratio_text,

@@ -9,9 +9,14 @@ from urllib.parse import parse_qsl
 from django.http import HttpRequest
 from django.utils import timezone
 
-from leaderboard.board_pages.board_cells import RowStyle, date_cell, kind_of
 from leaderboard.board_pages.board_figures import board_figures, too_few
-from leaderboard.board_pages.board_groups import OtherSetting, Sides, table_context
+from leaderboard.board_pages.board_groups import (
+    OtherSetting,
+    RowStyle,
+    Sides,
+    kind_of,
+    table_context,
+)
 from leaderboard.board_pages.cost_figures import cost_figures
 from leaderboard.board_pages.headline import answers
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
@@ -208,7 +213,7 @@ def row_context(row: RankedRow, columns: Sequence[Number]) -> dict[str, object]:
     entry = row.entry
     return {
         **{name: getattr(entry, name) for name in ("model", "vendor", "harness", "url")},
-        "date": date_cell(entry.day),
+        "date": entry.day,
         "place": row.place or "",
         "claimed": entry.claimed,
         "withheld": entry.withheld,

@@ -6,15 +6,45 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from leaderboard.board_pages.board_cells import Columns, RowStyle, board_row, brackets, kind_of
-from leaderboard.delivery import cells
 from leaderboard.delivery.paging import PagePart
+from leaderboard.metrics.number import Number
 from leaderboard.read_model.board_records import as_record
 from leaderboard.read_model.boards import BoardRow, Setting
-from leaderboard.read_model.columns import DEFAULT_SORT, RankedRow, placed
+from leaderboard.read_model.columns import DEFAULT_SORT, RankedRow, cells_of, placed
 
 # Of how good a row is, and of how it was made.
-Sides = tuple[Columns, Columns]
+Sides = tuple[Sequence[Number], Sequence[Number]]
+
+
+def kind_of(entry: BoardRow) -> str:
+    if entry.claimed or entry.baseline:
+        return "claimed" if entry.claimed else "baseline"
+    return "human" if entry.by_people else "judged"
+
+
+class RowStyle(NamedTuple):
+    """Says how a row is drawn: `kind` sets its class, `tie` where in its bracket it stands, `tick`
+    whether it can be compared. `tail` ends the address of a submission, `where` is the hardware of
+    a row that has another than its board. A row `under` that of the same model does not repeat its
+    name."""
+
+    kind: str = "judged"
+    tie: str = ""
+    tick: bool = False
+    tail: str = ""
+    where: str = ""
+    under: bool = False
+
+    @property
+    def kinds(self) -> str:
+        kind = "" if self.kind == "judged" else self.kind
+        return " ".join(filter(None, (kind, "under" if self.under else "")))
+
+    def told(self, entry: BoardRow) -> list[str]:
+        """Return what stands next to the vendor."""
+        number = f"no. {entry.submission}" if self.kind in ("judged", "human") else ""
+        withheld = "source withheld" if entry.withheld else ""
+        return [word for word in (number, self.where, withheld) if word]
 
 
 class OtherSetting(NamedTuple):
@@ -68,7 +98,7 @@ def table_context(
         "groups": [
             {
                 "head": head,
-                "rows": cells.joined(board_row(one.row, one.look, columns) for one in own),
+                "rows": [_row_context(one, columns) for one in own],
             }
             for head, own in groupby(drawn, key=lambda one: one.head)
         ],
@@ -76,6 +106,11 @@ def table_context(
         "comparable": look.tick,
         "tied": any(row.tie_group for row in rows),
     }
+
+
+def _row_context(one: DrawnRow, columns: Sides) -> dict[str, object]:
+    left, right = (cells_of(one.row.entry, side) for side in columns)
+    return {"row": one.row, "look": one.look, "left": left, "right": right}
 
 
 def _drawn(
@@ -122,3 +157,16 @@ def _of(
 def _claimed(claims: Iterable[RankedRow], look: RowStyle) -> Iterator[tuple[RankedRow, RowStyle]]:
     for row in claims:
         yield row, look._replace(kind="claimed", where=row.entry.where)
+
+
+def brackets(rows: Sequence[RankedRow]) -> list[str]:
+    """Return for each row the class that begins, continues or ends the bracket around its tie
+    group; empty where it has none."""
+    found = []
+    for group, members in groupby(rows, key=lambda row: row.tie_group):
+        size = len(list(members))
+        if group is None:
+            found += [""] * size
+        else:
+            found += ["tie top", *["tie"] * (size - 2), "tie end"]
+    return found

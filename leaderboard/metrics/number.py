@@ -35,8 +35,8 @@ class Number:
     """Describes a number of a row of a board.
 
     `summed` says how it is summed up of runs; without it, `of` is where a row has it. A number with
-    a `unit` is a column, under the head `group`, drawn by the macro `cell` of
-    templates/_cells.html. It may stand `below` the number of another key instead. `in_category`
+    a `unit` is a column, under the head `group`, drawn as its `cell` says: see CELLS of
+    read_model/columns.py. It may stand `below` the share of another key instead. `in_category`
     repeats a column on pages of categories. JSON and CSV have a number by its `key` if it is
     `told`, and the ends of its 95 % interval if it has `ends`; the table `places` of snapshots has
     it by the name `snapshot`, of this `kind`. `is_share` says that values are shares of the scored

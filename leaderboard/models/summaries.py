@@ -73,8 +73,8 @@ class Summary(InSetting):
     """Sums up one submission on one problem in one setting; written with the results it sums up.
 
     `attempts` lists, by attempt and of the latest counted run of its last step: {attempt, run,
-    verdict, cause, speedup, low, utilisation, idle, baseline_us, backend, mechanisms, nccl, kernel,
-    output_tokens, usd}.
+    verdict, cause, speedup, low, baseline_us, backend, mechanisms, nccl, kernel, output_tokens,
+    usd}, and what is MEASURED (metrics/board_numbers.py).
     There `low` is the lower end of the speedup's interval, `baseline_us` what the reference took
     beside it, `kernel` the digest of the source; `output_tokens` and `usd` are what the attempt had
     taken by then, None where nobody tells. What belongs to a time is None unless the kernel

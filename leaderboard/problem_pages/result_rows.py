@@ -88,7 +88,7 @@ def _fixed(value: object) -> object:
 
 def _attempt_row(record: JsonObject, tail: str) -> dict[str, object]:
     is_checked = record["verdict"] == "ok" and record["speedup"] is None
-    speedup = cells.NOT_TIMED if is_checked else cells.ratio_cell(record["speedup"])
+    speedup = cells.not_timed() if is_checked else cells.ratio_cell(record["speedup"])
     made = (speedup, cells.share_cell(record["utilisation"]))
     return {
         **_linked(record, tail),

@@ -44,7 +44,12 @@ def _fast_cell(number: Number, entry: BoardRow) -> SafeString:
 
 def _share_cell(number: Number, entry: BoardRow) -> SafeString:
     interval = number.interval(entry) if number.ends else None
-    return cells.share_cell(number.value(entry), interval)
+    below = [
+        f"{cells.share_text(one.value(entry))} {one.label}"
+        for one in NUMBERS
+        if one.below == number.key and one.value(entry) is not None
+    ]
+    return cells.share_cell(number.value(entry), interval, ", ".join(below))
 
 
 # By the `cell` of a number.
@@ -62,16 +67,10 @@ CELLS: Mapping[str, Callable[[Number, BoardRow], SafeString]] = {
 
 
 def cell_of(number: Number, entry: BoardRow) -> SafeString:
-    """Return the cell of a number, and in it those that stand below it."""
+    """Return the cell of a number, which says so where nothing was timed."""
     if number.is_timed and not entry.score.is_timed:
-        return cells.NOT_TIMED
-    cell = CELLS[number.cell](number, entry)
-    for below in (one for one in NUMBERS if one.below == number.key):
-        if number.value(entry) is not None and below.value(entry) is not None:
-            said = f"{cells.share_text(below.value(entry))} {below.label}"
-            small = f'<small class="range">{said}</small></td>'
-            cell = SafeString(f"{cell.removesuffix('</td>')}{small}")
-    return cell
+        return cells.not_timed()
+    return CELLS[number.cell](number, entry)
 
 
 # Of what is timed, and of what is only checked.

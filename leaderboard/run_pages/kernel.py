@@ -179,7 +179,7 @@ def run_line(run: Run) -> dict[str, object]:
 
 
 def _run_row(run: Run) -> dict[str, object]:
-    speedup = cells.decimal_cell(run.speedup, 2) if run.is_timed else cells.NOT_TIMED
+    speedup = cells.decimal_cell(run.speedup, 2) if run.is_timed else cells.not_timed()
     return {**run_line(run), "cells": speedup}
 
 
@@ -212,7 +212,7 @@ def _lineage(siblings: Sequence[Sibling], digest: str, beside: str) -> list[dict
             "url": kernel_at(sibling.digest, sibling.run),
             "same": sibling.digest == digest,
             "beside_url": beside.format(sibling.digest),
-            "cells": cells.NOT_TIMED
+            "cells": cells.not_timed()
             if sibling.verdict == "ok" and sibling.speedup is None
             else cells.decimal_cell(sibling.speedup, 2),
         }
