@@ -28,7 +28,6 @@ FLOATS = {torch.float32, torch.bfloat16, torch.float16}
 ONE_MAY_BE_COARSE = frozenset(
     {
         "dinov2_distributed_knn",
-        "ring_attention_pp",
     }
 )
 
