@@ -11,7 +11,9 @@ from evaluator.messages.job import Backend
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 HOUSE = FIXTURES / "house"
-REPORTS = sorted((FIXTURES / "reports").glob("*-house-kernels.jsonl.gz"))  # at `standard`
+# At `standard`: of judges before the tenth, whose timelines tell what GPUs do, and of the tenth.
+REPORTS = sorted((FIXTURES / "reports").glob("*-house-kernels.jsonl.gz"))
+TIMED = FIXTURES / "reports" / "h200x2-house-kernels-judge-10.jsonl.gz"
 KEYS = ("house", "mechanism", "limiter", "exchanges")
 _NAME = re.compile(r"(?P<number>\d+)_(?P<slug>\w+)_(?P<backend>triton|cuda)")
 
