@@ -5,6 +5,7 @@ Cells accept numbers and None only: a string here could carry markup.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 
@@ -19,6 +20,9 @@ MISSING = "–"
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
 _MARKS_A_ROW = 20
+# Few numbers change from one version of the data to the next, and many stand in several rows. By
+# type too, so that what is refused is not taken for the number that it equals.
+_drawn_once = functools.lru_cache(maxsize=4096, typed=True)
 
 
 def _draw(macro: str, *values: object) -> SafeString:
@@ -52,6 +56,7 @@ def fast_cell(value: Number, interval: Interval | None, likely: Number, unsure: 
     return _bar_cell(value, interval, says, likely)
 
 
+@_drawn_once
 def _bar_cell(
     value: Number, interval: Interval | None, says: str, likely: Number, below: str = ""
 ) -> SafeString:
@@ -77,6 +82,7 @@ def _per_cent(share: float) -> float:
     return 100 * min(max(share, 0.0), 1.0)
 
 
+@_drawn_once
 def heat_cell(value: Number) -> SafeString:
     """Return a share from 0 to 1 as per cent, tinted in eleven steps."""
     number = _checked(value)
@@ -85,6 +91,7 @@ def heat_cell(value: Number) -> SafeString:
     return _draw("heat", round(10 * min(max(number, 0.0), 1.0)), f"{100 * number:.0f}")
 
 
+@_drawn_once
 def tinted_cell(value: Number, part: Number) -> SafeString:
     """Return a number, tinted in eleven steps by a share from 0 to 1."""
     number, share = _checked(value), _checked(part)
@@ -93,6 +100,7 @@ def tinted_cell(value: Number, part: Number) -> SafeString:
     return _draw("heat", round(10 * min(max(share, 0.0), 1.0)), significant(number))
 
 
+@_drawn_once
 def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
     """Return a speedup with its 95 % interval below it."""
     number, least, most = _checked(value), _checked(low), _checked(high)
@@ -102,6 +110,7 @@ def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
     return _draw("number", f"{significant(number)}×", interval)
 
 
+@_drawn_once
 def per_cent_cell(value: Number) -> SafeString:
     """Return a share without a bar; the head of its column says that it is per cent."""
     return _cell(value, lambda number: f"{100 * number:.1f}")
@@ -121,6 +130,7 @@ def _least_text(us: Number) -> str:
     return "< 0.01 µs" if number is not None and number < 0.01 else microseconds_text(number)
 
 
+@_drawn_once
 def reached_cell(us: Number, bound_us: Number, how: str = "") -> SafeString:
     """Return a measured time, below it how much of the bound that is, and how it was measured."""
     taken, least = _checked(us), _checked(bound_us)
@@ -130,30 +140,37 @@ def reached_cell(us: Number, bound_us: Number, how: str = "") -> SafeString:
     return _draw("number", microseconds_text(taken), share)
 
 
+@_drawn_once
 def time_cell(us: Number) -> SafeString:
     return _cell(us, microseconds_text)
 
 
+@_drawn_once
 def ratio_cell(value: Number) -> SafeString:
     return _cell(value, lambda number: f"{significant(number)}×")
 
 
+@_drawn_once
 def count_cell(value: Number) -> SafeString:
     return _cell(value, lambda number: f"{number:,.0f}")
 
 
+@_drawn_once
 def decimal_cell(value: Number, digits: int = 1) -> SafeString:
     return _cell(value, lambda number: f"{number:,.{digits}f}")
 
 
+@_drawn_once
 def significant_cell(value: Number) -> SafeString:
     return _cell(value, significant)
 
 
+@_drawn_once
 def bytes_cell(value: Number) -> SafeString:
     return _cell(value, bytes_text)
 
 
+@_drawn_once
 def fraction_cell(part: Number, whole: Number) -> SafeString:
     top, bottom = _checked(part), _checked(whole)
     if top is None or bottom is None:
@@ -169,6 +186,7 @@ def any_cell(value: object) -> SafeString:
     return count_cell(number) if isinstance(value, int) else _cell(number, significant)
 
 
+@_drawn_once
 def change_cell(first: Number, then: Number) -> SafeString:
     """Return `3 → 5`: problems solved with one attempt and with k; a mean has one decimal."""
     before, after = _checked(first), _checked(then)
@@ -187,6 +205,7 @@ def unit_marks(*counts: int) -> SafeString:
     return _draw("units", kinds, _MARKS_A_ROW)
 
 
+@_drawn_once
 def margin_cell(value: Number, passed: bool) -> SafeString:
     """Return an error in units of the tolerance; said in words too where it failed."""
     number = _checked(value)
