@@ -170,8 +170,6 @@ def _read_for(narrow: KernelFilter, p: float) -> tuple[str, ...]:
     return ("total",) if p == USUAL_P else ("total", "by_threshold")
 
 
-# Few rows differ from one version of the data to the next.
-@functools.lru_cache(maxsize=512)
 def _stored_totals(columns: tuple[str, ...], category: str, p: float) -> Totals | None:
     """Return the totals that a row holds; None where it has nothing in the category."""
     stored = orjson.loads(columns[0])

@@ -39,7 +39,7 @@ CLAIM = Claim(
     correct_at_3=None,
     fast_at_1=10,
     fast_at_3=None,
-    publication_says={"setting": {"hardware": "8 x H100"}},
+    payload='{"setting": {"hardware": "8 x H100"}}',
 )
 
 
