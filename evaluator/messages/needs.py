@@ -185,7 +185,7 @@ def needs(
     return frozenset(found) - (_OF_OWN_GPUS if placement is Placement.SHARED else frozenset())
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=16)
 def places(source: str) -> dict[Ability, Place]:
     """Return the needs of a source itself, each with the first word that shows it, and its line."""
     code, guarded = _live(source), without_sentences(source)

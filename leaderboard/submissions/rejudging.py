@@ -166,13 +166,11 @@ def rejudge(chosen: Selection, actor: AbstractBaseUser | None) -> Plan:
     found = chosen.runs.values_list("kernel__submission", "kernel__problem")
     ground, done = _ground(), Plan()
     for submission_id, problem_id in sorted(set(found)):
-        submission = Submission.objects.get(pk=submission_id)
-        part = replace(chosen, submission=submission, problem=ground.problems[problem_id])
-        for kernel, target in _planned(part, ground).ready:
-            needs_of(kernel, target)  # keeps what it reads in a source: 5 ms each, not under a lock
+        own = Submission.objects.filter(pk=submission_id)
         with transaction.atomic():
             # Whoever asks for the same at the same moment waits, and finds these runs queued.
-            Submission.objects.select_for_update().get(pk=submission_id)
+            submission = own.select_for_update().get()
+            part = replace(chosen, submission=submission, problem=ground.problems[problem_id])
             plan = _planned(part, ground)
             if plan.ready:
                 enqueue(plan.ready)
