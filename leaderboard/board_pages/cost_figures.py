@@ -34,8 +34,8 @@ def cost_fast(request: HttpRequest) -> Drawn:
 @figure(
     "tokens-solved",
     "What solved problems take",
-    "Problems with a right kernel, by the output tokens of all attempts. The line joins those that"
-    " nobody beats for as little.",
+    "Problems with a correct kernel, by the output tokens of all attempts. The line joins those "
+    "that nobody beats for as little.",
     *BOARD_PARAMETERS,
 )
 def tokens_solved(request: HttpRequest) -> Drawn:

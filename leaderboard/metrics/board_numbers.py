@@ -22,7 +22,7 @@ NUMBERS = (
         in_category=True,
         ends=True,
         snapshot="pass_at_1",
-        means="Chance that a sampled kernel is right, mean over all scored problems.",
+        means="Chance that a sampled kernel is correct, mean over all scored problems.",
         anchor="pass-at-k",
     ),
     SHARE(
@@ -33,7 +33,7 @@ NUMBERS = (
         cell="share",
         in_category=True,
         snapshot="pass_at_k",
-        means="Chance that at least one of k sampled kernels is right.",
+        means="Chance that at least one of k sampled kernels is correct.",
         anchor="pass-at-k",
     ),
     Number(
@@ -46,7 +46,7 @@ NUMBERS = (
         in_category=True,
         snapshot="correct",
         kind="int",
-        means="Problems with a right kernel.",
+        means="Problems with a correct kernel.",
     ),
     Number(
         key="attempted",
@@ -71,8 +71,8 @@ NUMBERS = (
         in_category=True,
         ends=True,
         snapshot="fast_at_1",
-        means="Chance that a sampled kernel is right and, with the whole interval of its speedup, "
-        "more than p times as fast as the reference.",
+        means="Chance that a sampled kernel is correct and, with the whole interval of its "
+        "speedup, more than p times as fast as the reference.",
         anchor="fast-p",
     ),
     Number(key="fast1_likely", of="score.likely_fast_at_1"),
@@ -85,7 +85,7 @@ NUMBERS = (
         is_timed=True,
         in_category=True,
         snapshot="fast_at_k",
-        means="Chance that at least one of k sampled kernels is right and as fast.",
+        means="Chance that at least one of k sampled kernels is correct and as fast.",
         anchor="fast-p",
     ),
     Number(
@@ -99,8 +99,8 @@ NUMBERS = (
         in_category=True,
         ends=True,
         snapshot="geometric_mean",
-        means="Geometric mean over problems with a right kernel, with its 95 % interval from three "
-        "on. It says nothing of the problems that failed, so it stands next to the shares.",
+        means="Geometric mean over problems with a correct kernel, with its 95 % interval from "
+        "three on. It says nothing of the problems that failed, so it stands next to the shares.",
         anchor="speedup",
     ),
     SHARE(
@@ -113,8 +113,8 @@ NUMBERS = (
         is_timed=True,
         ends=True,
         snapshot="roofline_credit",
-        means="A right kernel earns the least time that the hardware allows over its own time, at "
-        "most 1, a wrong one 0. Mean over all scored problems, unless a bound is not known.",
+        means="A correct kernel earns the least time that the hardware allows over its own time, "
+        "at most 1, a wrong one 0. Mean over all scored problems, unless a bound is not known.",
         anchor="roofline-credit",
     ),
     Number(
