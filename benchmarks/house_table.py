@@ -33,8 +33,7 @@ def rows(paths: Iterable[Path]) -> Iterator[str]:
     """Yield the table in Markdown, by number of the problem; one that was not timed is left out."""
     yield "| problem | on | house, us | NCCL, us | speedup | of the roofline: house | NCCL |"
     yield "|---|---|---:|---:|---:|---:|---:|"
-    timed = {number_of(line["problem"]): line for line in read(paths) if line["report"]["timing"]}
-    for number, line in sorted(timed.items()):
+    for number, line in _timed(paths):
         yield f"| {number} {cells(line['problem'], line['job']['hardware'], line['report'])} |"
 
 
@@ -42,13 +41,18 @@ def time_rows(paths: Iterable[Path]) -> Iterator[str]:
     """Yield the table of the three times in Markdown, by number of the problem."""
     yield "| problem | house: answer, call, series | NCCL: answer, call, series | speedup | bound |"
     yield "|---|---|---|---:|---:|"
-    timed = {number_of(line["problem"]): line for line in read(paths) if line["report"]["timing"]}
-    for number, line in sorted(timed.items()):
+    for number, line in _timed(paths):
         timing = line["report"]["timing"]
         sides = [" / ".join(map(_us, timing[side].values())) for side in ("kernel", "baseline")]
         bounds = RooflineBounds(**line["report"]["floors"])
         share = f"{bounds.utilisation(timing['kernel_us']):.0%}"
         yield f"| {number} {line['problem']} | {' | '.join(sides)} | {_speedup(timing)} | {share} |"
+
+
+def _timed(paths: Iterable[Path]) -> list[tuple[int, dict[str, Any]]]:
+    """Sort the last timed line of each problem by the problem's number."""
+    timed = {number_of(line["problem"]): line for line in read(paths) if line["report"]["timing"]}
+    return sorted(timed.items())
 
 
 def _us(us: float) -> str:

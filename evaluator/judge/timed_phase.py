@@ -53,7 +53,7 @@ def time_side(context: RunContext, side: RankGroup) -> Times:
             found.ahead += own.ahead
             if side is context.reference and (is_gated or not rounds):
                 found.empty += _round(
-                    context, side, watch, ahead_ms=pace.ahead_ms(()), is_empty=True
+                    context, side, watch, ahead_ms=pace.ahead_ms(), is_empty=True
                 ).us
             rounds += 1
             done = min(len(found.calls), pace.TIMED_CALLS)
@@ -84,7 +84,7 @@ def time_series(
             _seal(context, side, part, keys)
             side.warm_up(oracle.warm_up_calls)
             oracle.put(side.side, part)
-        found = launch(side, batch, keys, command=command, ahead_ms=pace.ahead_ms(()))
+        found = launch(side, batch, keys, command=command, ahead_ms=pace.ahead_ms())
         if is_empty:
             return found.us / len(batch), []
         checks = _checked(context, side, [found], keys)

@@ -32,7 +32,7 @@ from evaluator.profiling.timeline import MAX_BYTES, MAX_EVENTS, MAX_NAME_CHARS
 
 ROUNDS = 3
 PAUSE_S = 0.001
-DISASSEMBLY_S, DISASSEMBLERS = 10.0, 8  # one takes 0.1 s of a kernel of Triton
+DISASSEMBLY_S, DISASSEMBLERS = 10.0, 8  # each takes 0.4 s for a kernel of Triton
 MAX_BINARIES = 64
 MAX_LINE_BYTES = 4096
 MAX_SASS_BYTES = 64 << 20  # of each binary

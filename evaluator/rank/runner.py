@@ -37,7 +37,6 @@ from problems.mesh import join_world, mesh_groups
 
 SCRATCH = Path(tempfile.gettempdir())
 CALLS = {Command.CALL: Slot.call, Command.WARM_UP: Slot.call, Command.EMPTY: Slot.skip}
-CoresOfRanks = tuple[tuple[int, ...], ...]
 GATED_CALLS = {Command.GATED: Slot.call, Command.GATED_EMPTY: Slot.skip}
 
 
@@ -46,6 +45,7 @@ def run_rank(
 ) -> None:
     """Serve the judge's commands until the sandbox is killed, or claim a failure and wait."""
     control, stage = RankControl(control_fd), "import"
+    cores = setup.cores[rank] if setup.cores else ()
     try:
         hang_report.prepare(wake_fd)
         device, work = _begin(control, setup, rank, slab_channel)
@@ -74,9 +74,9 @@ def run_rank(
                 plan = control.read_plan()
                 lane = lane or lane_of(control, slab, plan)
                 slots = [Slot(slab, work, node) for node in plan["slots"]]
-                _keep_to(control.core, setup.cores[rank] if setup.cores else ())
+                _keep_to(control.core, cores)
             else:
-                control.write_answer(_answer(command, asked, device, rank, setup.cores))
+                control.write_answer(_answer(command, asked, device, rank, cores))
             control.done()
     except BaseException as error:  # noqa: BLE001 - a submission may raise anything
         _give_up(control, claim_of(error, stage))
@@ -108,7 +108,7 @@ def _keep_to(core: int | None, others: tuple[int, ...]) -> None:
 
 
 def _answer(
-    command: Command, calls: list[Slot], device: torch.device, rank: int, cores: CoresOfRanks
+    command: Command, calls: list[Slot], device: torch.device, rank: int, cores: tuple[int, ...]
 ) -> bytes:
     """Return what the judge asks of a kernel whose verdict is known already."""
     from evaluator.rank.profiler import device_code, record
@@ -121,7 +121,7 @@ def _answer(
         return record(call_all, device.type)
     if rank:
         return b""  # the ranks share what they built
-    _keep_to(None, cores[rank] if cores else ())  # disassemblers need more than one
+    _keep_to(None, cores)  # disassemblers need more than one
     return device_code()
 
 

@@ -38,7 +38,7 @@ def enough(calls: int, watched: int, elapsed_s: float) -> bool:
     return calls >= TIMED_CALLS and watched >= LEAST_WATCHED
 
 
-def ahead_ms(ahead: Sequence[bool]) -> float:
+def ahead_ms(ahead: Sequence[bool] = ()) -> float:
     """Return the milliseconds that a rank has to queue its next call; `ahead` says for each call
     before whether it was queued in time."""
     latest = ahead[-HASTY_AFTER:]

@@ -200,7 +200,7 @@ def heads(columns: Sides, order: Order, p: float, address: str) -> dict[str, obj
 
 
 def _explained(shown: Collection[str], p: float) -> list[dict[str, str]]:
-    """Return what numbers mean that have one of the columns shown, or stand below it."""
+    """Explain the numbers in the columns shown, and those below them."""
     return [
         {"label": label_at(one, p), "unit": one.unit, "means": one.means, "anchor": one.anchor}
         for one in NUMBERS

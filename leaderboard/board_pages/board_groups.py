@@ -40,8 +40,8 @@ class RowStyle(NamedTuple):
         kind = "" if self.kind == "judged" else self.kind
         return " ".join(filter(None, (kind, "under" if self.under else "")))
 
-    def told(self, entry: BoardRow) -> list[str]:
-        """Return what stands next to the vendor."""
+    def notes(self, entry: BoardRow) -> list[str]:
+        """List the words next to the vendor: number, hardware, a source that is withheld."""
         number = f"no. {entry.submission}" if self.kind in ("judged", "human") else ""
         withheld = "source withheld" if entry.withheld else ""
         return [word for word in (number, self.where, withheld) if word]

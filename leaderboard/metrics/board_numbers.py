@@ -156,14 +156,14 @@ NUMBERS = (
     Number(
         key="output_tokens",
         summed=Summing.TOTAL,
-        told=False,
+        exported=False,
         snapshot="output_tokens",
         means="Output tokens of all attempts judged there, unless one does not say.",
     ),
     Number(
         key="usd",
         summed=Summing.TOTAL,
-        told=False,
+        exported=False,
         snapshot="usd",
         means="US$ of all attempts judged there, unless one does not say.",
     ),

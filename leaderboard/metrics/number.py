@@ -38,11 +38,11 @@ class Number:
     a `unit` is a column, under the head `group`, drawn as its `cell` says: see CELLS of
     read_model/columns.py. It may stand `below` the share of another key instead. `in_category`
     repeats a column on pages of categories. JSON and CSV have a number by its `key` if it is
-    `told`, and the ends of its 95 % interval if it has `ends`; the table `places` of snapshots has
-    it by the name `snapshot`, of this `kind`. `is_share` says that values are shares of the scored
-    problems, which have intervals and so tie groups, `is_timed` that there are none where nothing
-    was timed, `falls` that the greatest comes first. `means` explains it in docs/data.md and, with
-    an `anchor` of the methodology, on the board.
+    `exported`, and the ends of its 95 % interval if it has `ends`; the table `places` of snapshots
+    has it by the name `snapshot`, of this `kind`. `is_share` says that values are shares of the
+    scored problems, which have intervals and so tie groups, `is_timed` that there are none where
+    nothing was timed, `falls` that the greatest comes first. `means` explains it in docs/data.md
+    and, with an `anchor` of the methodology, on the board.
     """
 
     key: str
@@ -58,7 +58,7 @@ class Number:
     is_share: bool = False
     is_timed: bool = False
     in_category: bool = False
-    told: bool = True
+    exported: bool = True
     ends: bool = False
     snapshot: str = ""
     kind: str = "float"
@@ -87,7 +87,7 @@ class Number:
         return statistics.median(known) if known else None
 
     def of_sum(self, summed: float | None, score: Score) -> float | None:
-        """Return what a row with this score shows of what its problems sum up to."""
+        """Scale a sum over a row's problems to what the row shows; None where nothing was timed."""
         if summed is None or (self.is_timed and not score.is_timed):
             return None
         if self.summed is not Summing.MEAN:

@@ -11,10 +11,10 @@ from leaderboard.read_model.columns import RankedRow
 
 
 def _beside(number: Number) -> tuple[str, ...]:
-    """Return the keys of what is told of a number besides its column."""
+    """Return the keys that a number has besides its column's."""
     if number.ends:
         return f"{number.key}_low", f"{number.key}_high"
-    return (number.key,) if number.told and not number.unit else ()
+    return (number.key,) if number.exported and not number.unit else ()
 
 
 CSV_COLUMNS = (
@@ -46,11 +46,11 @@ def as_record(row: RankedRow) -> dict[str, object]:
         **{name: getattr(entry, name) for name in ("trust", "claimed", "baseline", "submission")},
         "date": entry.date,
         "scored": entry.score.scored,
-        **{key: value for number in NUMBERS for key, value in _told(number, entry)},
+        **{key: value for number in NUMBERS for key, value in _values_beside(number, entry)},
         **{number.key: number.value(entry) for number in COLUMNS},
     }
 
 
-def _told(number: Number, entry: BoardRow) -> Iterator[tuple[str, float | None]]:
+def _values_beside(number: Number, entry: BoardRow) -> Iterator[tuple[str, float | None]]:
     found = (number.interval(entry) or (None, None)) if number.ends else (number.value(entry),)
     return zip(_beside(number), found, strict=False)

@@ -191,6 +191,6 @@ def test_calls_are_warmed_up_enough_and_looked_at_often_enough() -> None:
 
 
 def test_a_side_that_waits_on_the_host_in_every_call_is_waited_for_less() -> None:
-    assert pace.ahead_ms(()) == pace.ahead_ms([False] * 7) == 30
+    assert pace.ahead_ms() == pace.ahead_ms([False] * 7) == 30
     assert pace.ahead_ms([True] + [False] * 7) == pace.ahead_ms([False] * 9 + [True]) == 30
     assert pace.ahead_ms([True] + [False] * 8) == 10

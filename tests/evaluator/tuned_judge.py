@@ -64,7 +64,7 @@ def hurried() -> None:
 def gated() -> None:
     """Seals inputs on processors as on GPUs: ranks wait at a gate and commit to their outputs."""
     brisk()
-    pace.ahead_ms = lambda ahead: 3.0  # nothing can be queued ahead here
+    pace.ahead_ms = lambda ahead=(): 3.0  # nothing can be queued ahead here
     vars(timed_phase)["watching"] = lambda gpus: contextlib.nullcontext(Watch(count_nothing))
     for module in (timed_phase, phases, race_screen):
         vars(module)["GATED_DEVICES"] = frozenset(Device)

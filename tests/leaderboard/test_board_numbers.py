@@ -14,8 +14,6 @@ from django.conf import settings
 
 from leaderboard.metrics.board_numbers import NUMBERS
 
-pytestmark = pytest.mark.server
-
 ROOT = Path(settings.BASE_DIR)
 COPIED = ("leaderboard", "templates")
 LINKED = ("evaluator", "fixtures", "problems", "static", "tests")
