@@ -7,8 +7,13 @@ from pathlib import Path
 from csp.constants import NONE, SELF
 
 from evaluator import __version__
-from leaderboard.account_settings import *  # noqa: F403
-from leaderboard.account_settings import ADMINS, IS_MAIL_KEPT, LOGIN_APPS, PROVIDER_ORIGINS
+from leaderboard.account_pages.login_settings import *  # noqa: F403
+from leaderboard.account_pages.login_settings import (
+    ADMINS,
+    IS_MAIL_KEPT,
+    LOGIN_APPS,
+    PROVIDER_ORIGINS,
+)
 from leaderboard.kit import environment as env
 from leaderboard.kit.secret_key_file import secret_key_path
 
@@ -67,7 +72,10 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [BASE_DIR / "templates"],
-        "OPTIONS": {"environment": "leaderboard.jinja.environment"},
+        "OPTIONS": {
+            "environment": "leaderboard.delivery.jinja.environment",
+            "words": "leaderboard.account_pages.frame.WORDS",
+        },
     },
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",

@@ -1,29 +1,106 @@
 """Lists the addresses of the site. A page of data has twins: `.json`, and of a table `.csv`."""
 
+from collections.abc import Mapping
+
 from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import URLPattern, include, path
 
 from leaderboard.account_pages import cancel, edit, notices, own, rejudge, submit, teams
 from leaderboard.account_pages import urls as account_urls
-from leaderboard.board_pages import board, categories, category, matrix, mechanisms, profiles
-from leaderboard.compare_pages import compare
+from leaderboard.board_pages import (
+    board,
+    board_figures,
+    catalogue_figures,
+    categories,
+    category,
+    category_figures,
+    cost_figures,
+    matrix,
+    mechanisms,
+    profiles,
+)
+from leaderboard.delivery import client_archive, redirects
 from leaderboard.delivery.pages import View
-from leaderboard.model_pages import attempt, submission, team
-from leaderboard.problem_pages import problems, screenings
-from leaderboard.publishing import badges, client_archive, feed, snapshot_pages
-from leaderboard.run_pages import bundles, kernel, run, trace
+from leaderboard.figures.frame import Figure
+from leaderboard.model_pages import (
+    attempt,
+    compare,
+    model,
+    model_figures,
+    submission,
+    submission_figures,
+    team,
+)
+from leaderboard.problem_pages import (
+    claimed_curves,
+    overview_figures,
+    problem,
+    problem_figures,
+    problems,
+    records,
+    screenings,
+)
+from leaderboard.publishing import badges, feed, snapshot_pages
+from leaderboard.run_pages import bundles, kernel, run, run_figures, trace
 from leaderboard.site_pages import (
     about,
     attacks,
-    figure_pages,
     hardware,
+    hardware_figures,
     house_kernels,
-    redirects,
     search,
     site_map,
 )
-from leaderboard.staff_pages import accounts, audit, complaints, hosts, moderate
+from leaderboard.staff import accounts, audit, complaints, hosts, moderate
+
+FIGURES: Mapping[str, Figure] = {
+    one.name: one
+    for one in (
+        board_figures.fast_p,
+        board_figures.chances,
+        board_figures.spreads,
+        board_figures.utilisations,
+        board_figures.failure_modes,
+        cost_figures.cost_fast,
+        cost_figures.tokens_solved,
+        category_figures.heat_map,
+        catalogue_figures.problem_map,
+        catalogue_figures.sources,
+        profiles.both_profiles,
+        hardware_figures.limits,
+        overview_figures.links,
+        overview_figures.arithmetic,
+        overview_figures.spreads,
+        overview_figures.failures,
+        problem_figures.failures,
+        claimed_curves.published_speedups,
+        records.best_over_time,
+        problem_figures.by_size,
+        problem_figures.by_ranks,
+        run_figures.bursts,
+        run_figures.last_rank,
+        run_figures.burst_histogram,
+        run_figures.margins,
+        run_figures.timeline,
+        submission_figures.progress,
+        submission_figures.by_step,
+        submission_figures.failures,
+        submission_figures.speedups,
+        model_figures.by_category,
+        model_figures.fast_p,
+        model_figures.failures,
+        model_figures.speedups,
+    )
+}
+
+
+def figure_page(request: HttpRequest, name: str, form: str = "html") -> HttpResponseBase:
+    """Serve the page of a figure with its data; raise Http404 where no figure has this name."""
+    if name not in FIGURES:
+        raise Http404
+    return FIGURES[name].view(request, form=form)
 
 
 def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPattern]:
@@ -45,8 +122,8 @@ urlpatterns = [
     *twins("categories/<slug:slug>", category.category, "category"),
     *twins("problems", problems.problems, "problems"),
     *twins("problems/health", screenings.screenings, "screenings"),
-    path("problems/<int:number>", redirects.problem_number, name="problem-number"),
-    *twins("problems/<int:number>-<slug:slug>", redirects.problem_page, "problem"),
+    path("problems/<int:number>", problem.problem_number, name="problem-number"),
+    *twins("problems/<int:number>-<slug:slug>", problem.problem_page, "problem"),
     *twins("kernels/<slug:digest>", kernel.kernel, "kernel"),
     path("kernels/<slug:digest>/bundle.zip", bundles.of_kernel, name="kernel-bundle"),
     *twins("runs/<uuid:run_id>", run.run, "run"),
@@ -62,14 +139,14 @@ urlpatterns = [
         attempt.attempt,
         "submission-attempt",
     ),
-    *twins("models/<slug:slug>", redirects.model_page, "model"),
+    *twins("models/<slug:slug>", model.model_page, "model"),
     *twins("teams/<slug:slug>", team.team, "team"),
     *twins("hardware", hardware.hardware_list, "hardware-list"),
     *twins("hardware/<slug:slug>", hardware.hardware, "hardware"),
     *twins("methodology", about.methodology, "methodology"),
     *twins("attacks", attacks.attacks, "attacks"),
     *twins("status", about.status, "status"),
-    *twins("figures/<slug:name>", figure_pages.answer, "figure"),
+    *twins("figures/<slug:name>", figure_page, "figure"),
     *twins("matrix", matrix.models_by_problems, "matrix"),
     path("matrix/<int:submission>", matrix.row, name="matrix-row"),
     path("matrix/<int:submission>/<int:problem>", matrix.attempt, name="attempt"),

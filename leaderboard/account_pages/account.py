@@ -16,7 +16,7 @@ from leaderboard.models import ApiToken, Moderation, Scope, Status, Submission
 from leaderboard.models.runs import OPEN
 from leaderboard.models.submissions import SubmissionQuerySet
 from leaderboard.read_model.filters import count_phrase
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 from leaderboard.submissions.forms import TokenForm
 
 MOST_TOKENS = 50

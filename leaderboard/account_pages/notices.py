@@ -18,9 +18,9 @@ from leaderboard.delivery.pages import origin
 from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
 from leaderboard.models.notices import Event, Notice, NoticeChoice
-from leaderboard.notices import webhooks
-from leaderboard.notices.addresses import confirmed_address
-from leaderboard.notices.delivery import subject_of
+from leaderboard.runs import webhooks
+from leaderboard.runs.addresses import confirmed_address
+from leaderboard.runs.notices import subject_of
 from leaderboard.submissions.metadata import is_link
 
 MOST = 50

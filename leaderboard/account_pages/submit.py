@@ -9,10 +9,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from leaderboard.delivery.client_archive import client
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Team, Visibility
 from leaderboard.models.teams import teams_of
-from leaderboard.publishing.client_archive import client
 from leaderboard.submissions.forms import SubmitForm, add_field_errors
 from leaderboard.submissions.intake import Accepted, Metadata, accept
 from leaderboard.submissions.seen_before import seen_before

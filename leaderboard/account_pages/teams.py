@@ -16,8 +16,8 @@ from leaderboard.account_pages.account import submission_rows
 from leaderboard.kit.request_error import RequestError
 from leaderboard.kit.row_number import row_number
 from leaderboard.models import ApiToken, Invitation, Membership, Role, Scope, Submission, Team
-from leaderboard.staff.moderation import note
 from leaderboard.submissions import teams as changes
+from leaderboard.submissions.moderation import note
 
 MOST_TOKENS = 20
 

@@ -16,7 +16,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, Scope
 from leaderboard.models.access import ApiTokenQuerySet
 from leaderboard.runs.hosts import class_named
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 from leaderboard.submissions.forms import TokenForm
 
 MAY_MAKE = "leaderboard.add_apitoken"

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from leaderboard.models import Run, Status, Submission
 from leaderboard.models.abilities import waiting_for
-from leaderboard.models.rulings import ruling_of, told
+from leaderboard.models.rulings import told
 from leaderboard.models.runs import TIMES
 from leaderboard.models.staleness import why_stale
 from leaderboard.models.waiting import ahead_of, no_host
@@ -227,7 +227,7 @@ class RunOut(RunLineOut):
     @extend_schema_field(RulingOut(allow_null=True))
     def get_ruling(self, run: Run) -> dict[str, str] | None:
         """Return that on the run, else that on its source."""
-        return told(ruling_of(run))
+        return told(run.ruled())
 
     @extend_schema_field(TimingOut(allow_null=True))
     def get_timing(self, run: Run) -> dict[str, float] | None:

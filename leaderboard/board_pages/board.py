@@ -19,15 +19,15 @@ from leaderboard.board_pages.board_groups import (
 )
 from leaderboard.board_pages.cost_figures import cost_figures
 from leaderboard.board_pages.headline import answers
+from leaderboard.delivery import citing
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url, with_query
 from leaderboard.metrics.board_numbers import BY_KEY, NUMBERS
 from leaderboard.metrics.number import Number
-from leaderboard.metrics.verdicts import INPUTS_OF, words
+from leaderboard.metrics.verdicts import INPUTS_OF
 from leaderboard.models.staleness import judge_now
 from leaderboard.models.summaries import HARDENED
-from leaderboard.publishing import citing
 from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
 from leaderboard.read_model.boards import BoardRow, Setting
@@ -36,7 +36,6 @@ from leaderboard.read_model.columns import (
     WORDS,
     RankedRow,
     Words,
-    cells_of,
     known_to_any,
     label_at,
     placed,
@@ -206,21 +205,6 @@ def _explained(shown: Collection[str], p: float) -> list[dict[str, str]]:
         for one in NUMBERS
         if one.anchor and (one.key in shown or one.below in shown)
     ]
-
-
-def row_context(row: RankedRow, columns: Sequence[Number]) -> dict[str, object]:
-    """Return a row as the page of a model shows it."""
-    entry = row.entry
-    return {
-        **{name: getattr(entry, name) for name in ("model", "vendor", "harness", "url")},
-        "date": entry.day,
-        "place": row.place or "",
-        "claimed": entry.claimed,
-        "withheld": entry.withheld,
-        "trust": entry.trust,
-        "trust_text": words(entry.trust),
-        "cells": cells_of(entry, columns),
-    }
 
 
 def headings(

@@ -7,8 +7,12 @@ from dataclasses import replace
 
 from django.http import HttpRequest
 
-from leaderboard.board_pages import claimed_figures
-from leaderboard.board_pages.figure_rows import (
+from leaderboard.delivery.pages import Crumb, Table, canonical_query
+from leaderboard.figures import claimed_figures
+from leaderboard.figures.charts import boards as charts
+from leaderboard.figures.charts import curves
+from leaderboard.figures.charts.drawing import Spec
+from leaderboard.figures.figure_rows import (
     MOST_BARS,
     MOST_BOXES,
     MOST_CURVES,
@@ -22,10 +26,6 @@ from leaderboard.board_pages.figure_rows import (
     spreads_of,
     utilisations_of,
 )
-from leaderboard.charts import boards as charts
-from leaderboard.charts import curves
-from leaderboard.charts.drawing import Spec
-from leaderboard.delivery.pages import Crumb, Table, canonical_query
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, drawn_from, figure, framed
 from leaderboard.figures.tables import (
     category_table,
@@ -41,9 +41,6 @@ from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.filters import BOARD_PARAMETERS
 from leaderboard.read_model.published_claims import Claim
 
-READ_OFF = (
-    " Dotted: published; open points were read off the plot, full ones are its authors' counts."
-)
 DOTTED = " Dotted: published, open points where fast."
 
 
@@ -140,7 +137,7 @@ def drawn(request: HttpRequest, query: BoardQuery, spec: Spec, table: Table) -> 
 
 
 def curves_say(claims: Sequence[Claim]) -> str:
-    return fast_p.says + (READ_OFF if claimed_figures.curves(claims) else "")
+    return fast_p.says + (claimed_figures.READ_OFF if claimed_figures.curves(claims) else "")
 
 
 def chances_say(p: float, claims: Sequence[Claim]) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.http import HttpRequest
 
 from leaderboard.board_pages.taxonomy import CATEGORY_PARAMETERS, category_query
-from leaderboard.charts import categories as charts
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
+from leaderboard.figures.charts import categories as charts
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.links import url, with_query
 from leaderboard.read_model.scopes import BoardScope, Named

@@ -23,11 +23,10 @@ from leaderboard.board_pages.taxonomy import (
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.kit.json_types import JsonObject
-from leaderboard.kit.links import url, with_query
+from leaderboard.kit.links import category_url, url
 from leaderboard.metrics.scores import Score
-from leaderboard.problem_pages.claimed_curves import CURVES
 from leaderboard.read_model.filters import SETTING_FILTERS, count_phrase
-from leaderboard.read_model.published_claims import Claim
+from leaderboard.read_model.published_claims import SIZE_CURVES, Claim
 from leaderboard.read_model.scopes import BoardScope
 
 RECORD_COLUMNS = ("model", "harness", "claimed", "category", "problems", *METRICS)
@@ -80,10 +79,6 @@ def tree(found: BoardScope, where: str) -> list[dict[str, object]]:
 
     groups = families(found.titles)
     return [{"name": name, "leaves": [leaf(slug) for slug in own]} for name, own in groups.items()]
-
-
-def category_url(slug: str, where: str) -> str:
-    return with_query(url("category", slug), where)
 
 
 class Pick(NamedTuple):
@@ -173,7 +168,7 @@ def publication_context(claims: Sequence[Claim]) -> dict[str, object]:
         "note_counts": payload.get("note_counts", ""),
         "setting": [{"name": name, "value": value} for name, value in setting.items()],
         "claimed": claimed_in_words(payload),
-        "curves": [one for one in payload.get(CURVES, ()) if one.get("problem")],
+        "curves": [one for one in payload.get(SIZE_CURVES, ()) if one.get("problem")],
         "agentic": [{"model": name, **row} for name, row in payload.get("agentic", {}).items()],
     }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from leaderboard.board_pages.catalogue_figures import crumbs
-from leaderboard.board_pages.figure_rows import distinguishable
 from leaderboard.board_pages.taxonomy import (
     ALL,
     CATEGORY_PARAMETERS,
@@ -14,9 +13,10 @@ from leaderboard.board_pages.taxonomy import (
     Side,
     category_query,
 )
-from leaderboard.charts import categories as charts
-from leaderboard.charts.boards import ByCategory
 from leaderboard.delivery.pages import canonical_query
+from leaderboard.figures.charts import categories as charts
+from leaderboard.figures.charts.boards import ByCategory
+from leaderboard.figures.figure_rows import distinguishable
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import category_table
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from django.http import HttpRequest
 
 from leaderboard.board_pages.board_figures import drawn
-from leaderboard.board_pages.figure_rows import drawn_models, named
-from leaderboard.charts import costs
-from leaderboard.charts.costs import Point
 from leaderboard.delivery.pages import Table
+from leaderboard.figures.charts import costs
+from leaderboard.figures.charts.costs import Point
+from leaderboard.figures.figure_rows import drawn_models, named
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, Figure, drawn_from, figure, framed
 from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.boards import BoardRow

@@ -34,13 +34,12 @@ from leaderboard.delivery.paging import PAGE, PagePart, part_of, part_url
 from leaderboard.kit.links import url
 from leaderboard.read_model import boards
 from leaderboard.read_model.board_query import BoardQuery, board_query
-from leaderboard.read_model.boards import BoardRow, Setting
+from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.columns import RankedRow, placed, usual_sort
 from leaderboard.read_model.filters import (
     BOARD_PARAMETERS,
     SETTING_FILTERS,
     count_phrase,
-    setting_query,
 )
 from leaderboard.read_model.scopes import BoardScope, Named
 from leaderboard.read_model.setting import tells_times
@@ -158,10 +157,6 @@ def row(request: HttpRequest, submission: int) -> HttpResponse:
     filters = canonical_query(request, BOARD_PARAMETERS)
     part = part_url(url("matrix"), filters, at // ROWS_A_PAGE + 1)
     return redirect(f"{part}#s{submission}")
-
-
-def row_url(submission: int, setting: Setting) -> str:
-    return f"{url('matrix-row', submission)}?{setting_query(setting)}"
 
 
 @require_safe

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from django.http import HttpRequest
 
-from leaderboard.charts import profiles as charts
-from leaderboard.charts.profiles import ProfileCounts
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
+from leaderboard.figures.charts import profiles as charts
+from leaderboard.figures.charts.profiles import ProfileCounts
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.links import url
 from leaderboard.metrics.verdicts import state, verdict_words, words

@@ -1,4 +1,4 @@
-"""Frames figures: the frame in a page, the page of their own, the tables beside them.
+"""Holds what page rooms share of figures: the frame, the tables, rows of boards and of claims.
 
-Imported by the page rooms.
+Imported by the page rooms and urls; `charts/` is pure.
 """

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
-from leaderboard.charts.drawing import Spec
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, View, canonical_query, public_page
+from leaderboard.figures.charts.drawing import Spec
 from leaderboard.kit.links import url
 from leaderboard.models import Submission, Visibility
 

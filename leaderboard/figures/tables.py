@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from leaderboard.charts.boards import ByCategory, ModeCounts, Spread
-from leaderboard.charts.curves import Chances, Curve
 from leaderboard.delivery.pages import Table
+from leaderboard.figures.charts.boards import ByCategory, ModeCounts, Spread
+from leaderboard.figures.charts.curves import Chances, Curve
 from leaderboard.metrics.failures import FAILURE_MODES
 
 

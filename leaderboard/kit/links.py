@@ -48,6 +48,11 @@ def kernel_at(digest: str, run: object) -> str:
     return url("kernel", digest) + (f"?run={run}" if run else "")
 
 
+def category_url(slug: str, where: str) -> str:
+    """Return a category's page in a setting; `where` is its query."""
+    return with_query(url("category", slug), where)
+
+
 @functools.lru_cache(maxsize=4096, typed=True)
 def _address(prefix: str, name: str, *args: object) -> str:
     """Return an address, memoised by its prefix too, which is a part of what `reverse` says."""

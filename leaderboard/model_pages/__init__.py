@@ -1,4 +1,4 @@
-"""Shows one language model and one submission, with their figures.
+"""Shows one language model, one submission, and submissions or kernels side by side.
 
-Imported by urls, account_pages and site_pages.
+Imported by urls.
 """

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
+from leaderboard.kit.diff import compared
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
@@ -25,7 +26,6 @@ from leaderboard.read_model.filters import SETTING_FILTERS, count_phrase, settin
 from leaderboard.read_model.steps import MADE, StepMade, steps_of, transcript_of
 from leaderboard.read_model.transcripts import Message, parts_of
 from leaderboard.read_model.withholding import is_told, open_to
-from leaderboard.run_pages.diff import compared
 
 MOST_STEPS = 200
 DIFF = "diff"

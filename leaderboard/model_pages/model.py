@@ -8,26 +8,25 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.db.models import Count, OuterRef, Subquery
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils import timezone
+from django.views.decorators.http import require_safe
 
-from leaderboard.board_pages.board import row_context
-from leaderboard.board_pages.matrix import row_url
-from leaderboard.compare_pages.side_by_side import LETTERS
-from leaderboard.delivery import cells
+from leaderboard.delivery import cells, citing
 from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
+from leaderboard.delivery.redirects import moved_to
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.model_pages.chosen import counted_record, counted_submissions
 from leaderboard.model_pages.model_figures import model_figures
+from leaderboard.model_pages.side_by_side import LETTERS
 from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
-from leaderboard.publishing import citing
 from leaderboard.read_model import boards
 from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
 from leaderboard.read_model.boards import BoardRow, Cell, Shown
-from leaderboard.read_model.columns import RankedRow, known_to_any, placed, usual_sort
-from leaderboard.read_model.filters import setting_query
+from leaderboard.read_model.columns import RankedRow, known_to_any, placed, row_context, usual_sort
+from leaderboard.read_model.filters import row_url, setting_query
 from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
 from leaderboard.read_model.setting import tells_times
 
@@ -295,3 +294,15 @@ def category_context(
         made_of = cells.joined(made)
         rows.append({"title": title, "url": url("category", slug), "cells": made_of})
     return {"category_columns": columns, "categories": rows if columns else []}
+
+
+@require_safe
+def model_page(request: HttpRequest, slug: str, form: str = "html") -> HttpResponseBase:
+    """Serve the model of this name, or lead to it from another of its names."""
+    try:
+        return model(request, slug=slug, form=form)
+    except Http404:
+        found = LanguageModel.objects.visible().called(slug)
+        if found is None or found.slug == slug:
+            raise
+        return moved_to(request, url("model", found.slug) + ("" if form == "html" else f".{form}"))

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from django.http import Http404, HttpRequest
 
-from leaderboard.board_pages.board_figures import READ_OFF
-from leaderboard.board_pages.claimed_figures import curves as claimed_curves
-from leaderboard.board_pages.figure_rows import fast_p_curves
-from leaderboard.charts import boards as board_charts
-from leaderboard.charts import curves as curve_charts
-from leaderboard.charts import submissions as charts
-from leaderboard.charts.boards import ByCategory, ModeCounts
-from leaderboard.charts.curves import Curve
-from leaderboard.charts.drawing import Spec
-from leaderboard.charts.submissions import Series
 from leaderboard.delivery.pages import Crumb, Table
+from leaderboard.figures.charts import boards as board_charts
+from leaderboard.figures.charts import curves as curve_charts
+from leaderboard.figures.charts import submissions as charts
+from leaderboard.figures.charts.boards import ByCategory, ModeCounts
+from leaderboard.figures.charts.curves import Curve
+from leaderboard.figures.charts.drawing import Spec
+from leaderboard.figures.charts.submissions import Series
+from leaderboard.figures.claimed_figures import READ_OFF
+from leaderboard.figures.claimed_figures import curves as claimed_curves
+from leaderboard.figures.figure_rows import fast_p_curves
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import category_table, curve_table, mode_table
 from leaderboard.kit.links import url

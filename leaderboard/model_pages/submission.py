@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from django.http import HttpRequest
 
-from leaderboard.board_pages.matrix import row_url
-from leaderboard.compare_pages.meeting import compare_url
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, part_of
@@ -21,6 +19,7 @@ from leaderboard.metrics.verdicts import state, words
 from leaderboard.model_pages.called import submission_called
 from leaderboard.model_pages.chosen import judged_and_hidden
 from leaderboard.model_pages.failure_reasons import told_kernels, why_failed
+from leaderboard.model_pages.meeting import compare_url
 from leaderboard.model_pages.submission_figures import submission_figures
 from leaderboard.model_pages.submission_kernels import (
     UNCOUNTED,
@@ -38,6 +37,7 @@ from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import (
     SETTING_FILTERS,
     count_phrase,
+    row_url,
     setting_among,
     setting_query,
 )

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
-from leaderboard.charts import boards as board_charts
-from leaderboard.charts import submissions as charts
-from leaderboard.charts.boards import ModeCounts
-from leaderboard.charts.drawing import Spec
-from leaderboard.charts.submissions import Speedup, Trail
 from leaderboard.delivery.pages import Crumb, Table
+from leaderboard.figures.charts import boards as board_charts
+from leaderboard.figures.charts import submissions as charts
+from leaderboard.figures.charts.boards import ModeCounts
+from leaderboard.figures.charts.drawing import Spec
+from leaderboard.figures.charts.submissions import Speedup, Trail
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url

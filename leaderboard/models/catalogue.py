@@ -10,6 +10,7 @@ from django.db.models import F, Q
 from django.db.models.fields.json import KT
 
 from leaderboard.kit.json_types import JsonDict
+from leaderboard.kit.links import url
 from leaderboard.models.choices import DEVICES, Harness, one_of
 from leaderboard.models.model_names import HIDDEN, aliases, hidden_slug, known_as, model_slug
 
@@ -74,6 +75,9 @@ class Problem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.number}. {self.title}"
+
+    def get_absolute_url(self) -> str:
+        return url("problem", self.number, self.slug)
 
     @property
     def is_withdrawn(self) -> bool:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
 from leaderboard.models.choices import Moderation, one_of
-
-if TYPE_CHECKING:  # it imports this module
-    from leaderboard.models.runs import Run
 
 MAX_REASON = 1000
 RULINGS = [(one.value, one.value) for one in (Moderation.DISPUTED, Moderation.INVALIDATED)]
@@ -133,12 +128,6 @@ class Ban(models.Model):
 
     def __str__(self) -> str:
         return f"ban of {self.user_id}"
-
-
-def ruling_of(run: Run) -> Ruling | None:
-    """Return the ruling that holds of a run: on itself, or on its source. Reads both."""
-    found: Ruling | None = getattr(run, "ruling", None)
-    return found or getattr(run.kernel.source, "ruling", None)
 
 
 def told(ruling: Ruling | None) -> dict[str, str] | None:

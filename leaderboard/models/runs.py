@@ -266,6 +266,11 @@ class Run(models.Model):
     def get_absolute_url(self) -> str:
         return url("run", self.id)
 
+    def ruled(self) -> Ruling | None:
+        """Return the ruling that holds: on the run itself, or on its source. Reads both."""
+        found: Ruling | None = getattr(self, "ruling", None)
+        return found or getattr(self.kernel.source, "ruling", None)
+
     @property
     def needed(self) -> frozenset[str]:
         """Return the abilities that its host must have."""

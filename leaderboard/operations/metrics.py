@@ -23,7 +23,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from leaderboard import celery
+from leaderboard.kit import doorbells
 from leaderboard.models import RefusedReport, Run, Status, WorkerHost
 from leaderboard.operations import backup, readiness
 from leaderboard.read_model.queue_counts import by_hardware
@@ -82,7 +82,7 @@ def _queues() -> Iterator[Metric]:
 
 
 def _unreadable() -> Iterator[Metric]:
-    count = celery.unreadable()
+    count = doorbells.unreadable()
     if count is not None:
         what = "Messages of the broker that workers could not read, up to 100."
         yield GaugeMetricFamily("pkb_unreadable_messages", what, value=count)

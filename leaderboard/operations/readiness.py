@@ -12,7 +12,7 @@ from django.template import TemplateDoesNotExist, TemplateSyntaxError
 from django.template.loader import render_to_string
 from jinja2 import TemplateError
 
-from leaderboard import celery
+from leaderboard.kit import doorbells
 from leaderboard.models import DataVersion
 from leaderboard.models.catalogue import OutdatedSummaryError
 
@@ -64,7 +64,7 @@ def _database() -> str:
 
 
 def _broker() -> str:
-    return OK if celery.is_reachable() else "does not answer"
+    return OK if doorbells.is_reachable() else "does not answer"
 
 
 def _pages() -> str:

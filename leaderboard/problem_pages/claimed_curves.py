@@ -7,19 +7,18 @@ from typing import Any
 
 from django.http import Http404, HttpRequest
 
-from leaderboard.charts import speedups as charts
-from leaderboard.charts.boards import styles
-from leaderboard.charts.speedups import SpeedupLine
 from leaderboard.delivery.cells import significant
 from leaderboard.delivery.pages import Crumb, Table
+from leaderboard.figures.charts import speedups as charts
+from leaderboard.figures.charts.boards import styles
+from leaderboard.figures.charts.speedups import SpeedupLine
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import url
 from leaderboard.models import Publication
 from leaderboard.problem_pages.problem_figures import problem_asked
+from leaderboard.read_model.published_claims import SIZE_CURVES
 
-# Key of a publication's file.
-CURVES = "net_new_kernels_read_off_plots"
 SAYS = "Published, not run here: read off the plot of its authors."
 
 
@@ -27,7 +26,7 @@ SAYS = "Published, not run here: read off the plot of its authors."
 def published_speedups(request: HttpRequest) -> Drawn:
     found = problem_asked(request)
     told = Publication.objects.order_by("pk").values_list("payload", flat=True).first() or {}
-    curves = list(curves_of(told.get(CURVES), found.number))
+    curves = list(curves_of(told.get(SIZE_CURVES), found.number))
     if not curves:
         raise Http404
     looks = styles([curve["model"] for curve in curves], sorted(told.get("models", ())))

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from django.http import HttpRequest
 
-from leaderboard.charts import boards as board_charts
-from leaderboard.charts import problems as charts
-from leaderboard.charts.boards import ModeCounts
-from leaderboard.charts.drawing import Spec
-from leaderboard.charts.problems import Axes, Limit, ProblemSpread, Reach
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
+from leaderboard.figures.charts import boards as board_charts
+from leaderboard.figures.charts import problems as charts
+from leaderboard.figures.charts.boards import ModeCounts
+from leaderboard.figures.charts.drawing import Spec
+from leaderboard.figures.charts.problems import Axes, Limit, ProblemSpread, Reach
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url, with_query

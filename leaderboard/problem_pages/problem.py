@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
 
 from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, public_page
+from leaderboard.delivery.redirects import moved_to
 from leaderboard.kit.links import url
 from leaderboard.metrics import floors
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
@@ -23,7 +26,6 @@ from leaderboard.problem_pages.problem_facts import (
     known_context,
 )
 from leaderboard.problem_pages.problem_figures import problem_figures
-from leaderboard.problem_pages.problems import address_of
 from leaderboard.problem_pages.records import over_time_frames
 from leaderboard.problem_pages.result_rows import attempt_rows, kernel_rows
 from leaderboard.read_model import baselines, boards, problem_results, topologies
@@ -73,7 +75,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
     query = canonical_query(request, [*SETTING_FILTERS])
     context = {
         "filters": controls,
-        "page_url": address_of(found),
+        "page_url": found.get_absolute_url(),
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
         **results_context(here, rows, setting_tail(setting, settings), every),
         "figures": problem_figures(found, stood, setting, query),
@@ -81,7 +83,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "over_time": over_time_frames(found, stood, setting, query),
         **known_context(known, stood),
         "baselines": Baselines(text, judged, setting),
-        "task": Task(payload=text, digest=found.digest, url=address_of(found)),
+        "task": Task(payload=text, digest=found.digest, url=found.get_absolute_url()),
         "floors": floor_table(text, limits, _same_judge(stood, setting), query),
     }
     return Page(
@@ -215,3 +217,23 @@ def measured(stood: Sequence[SettingTotals], limits: Limits) -> tuple[Times, Tim
         if not is_reference:
             kernels.setdefault(place, kernel_us)
     return references, kernels
+
+
+@require_safe
+def problem_page(
+    request: HttpRequest, number: int, slug: str, form: str = "html"
+) -> HttpResponseBase:
+    """Serve the problem with this number, whatever the slug."""
+    try:
+        return problem(request, number=number, slug=slug, form=form)
+    except Http404:
+        found = Problem.objects.filter(number=number).first()
+        if found is None or found.slug == slug:
+            raise
+        return moved_to(request, found.get_absolute_url() + ("" if form == "html" else f".{form}"))
+
+
+@require_safe
+def problem_number(request: HttpRequest, number: int) -> HttpResponseBase:
+    """Redirect to the problem with this number; raise Http404 where there is none."""
+    return moved_to(request, get_object_or_404(Problem, number=number).get_absolute_url())

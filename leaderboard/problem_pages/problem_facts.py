@@ -30,10 +30,10 @@ from leaderboard.metrics.floors import (
 )
 from leaderboard.models import Problem, Publication
 from leaderboard.models.choices import DTYPES
-from leaderboard.problem_pages.claimed_curves import CURVES
 from leaderboard.read_model import topologies
 from leaderboard.read_model.baselines import times_alone
 from leaderboard.read_model.problem_results import SettingTotals, has_older_results
+from leaderboard.read_model.published_claims import SIZE_CURVES
 from problems.limits import TERMS, UPSTREAM, limits_of
 from problems.topology import records
 
@@ -265,7 +265,7 @@ def _with_neighbours(slug: str) -> QuerySet[Problem, tuple[Any, ...]]:
     after = others.filter(number__gt=OuterRef("number")).order_by("number")[:1]
     own = Problem.objects.filter(slug=slug).order_by()
     text = Cast("payload", TextField())
-    told = Publication.objects.order_by("pk").values(text=KT(f"payload__{CURVES}"))[:1]
+    told = Publication.objects.order_by("pk").values(text=KT(f"payload__{SIZE_CURVES}"))[:1]
     return own.values_list(*COLUMNS, text, Subquery(before), Subquery(after), Subquery(told))
 
 

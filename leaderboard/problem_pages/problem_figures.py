@@ -9,13 +9,13 @@ from itertools import pairwise
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
-from leaderboard.charts import boards as board_charts
-from leaderboard.charts import speedups as charts
-from leaderboard.charts.boards import ModeCounts
-from leaderboard.charts.drawing import Spec
-from leaderboard.charts.speedups import SpeedupLine
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
+from leaderboard.figures.charts import boards as board_charts
+from leaderboard.figures.charts import speedups as charts
+from leaderboard.figures.charts.boards import ModeCounts
+from leaderboard.figures.charts.drawing import Spec
+from leaderboard.figures.charts.speedups import SpeedupLine
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url, with_query

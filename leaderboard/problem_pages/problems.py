@@ -46,10 +46,6 @@ MORE = (
 FROM_LEAST = {"number": "number", "difficulty": "solve_rate"}
 
 
-def address_of(problem: Problem) -> str:
-    return url("problem", problem.number, problem.slug)
-
-
 @public_page("sort", *LIST_FILTERS)
 def problems(request: HttpRequest) -> Page:
     found = listed(request)
@@ -128,7 +124,7 @@ def list_row(problem: Problem, record: JsonObject) -> dict[str, object]:
     ]
     shown: dict[str, object] = {
         "summary": problem.summary,
-        "url": address_of(problem),
+        "url": problem.get_absolute_url(),
         "cells": cells.joined(made),
     }
     return {**record, **shown}

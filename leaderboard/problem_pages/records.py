@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.http import HttpRequest
 
-from leaderboard.charts import speedups as charts
 from leaderboard.delivery.pages import Table
+from leaderboard.figures.charts import speedups as charts
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, drawn_from, figure, framed
 from leaderboard.kit.links import url
 from leaderboard.models import Problem, Run

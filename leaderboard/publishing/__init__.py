@@ -1,4 +1,4 @@
 """Publishes data for use elsewhere: snapshots, citations, feed, badges, the client.
 
-Imported by urls, commands and page rooms that offer a citation or the client.
+Imported by urls, operations and commands.
 """

@@ -10,11 +10,12 @@ from django.shortcuts import get_object_or_404
 from django.utils.http import parse_etags
 from django.views.decorators.http import require_safe
 
+from leaderboard.delivery import citing
 from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
 from leaderboard.models import Snapshot
-from leaderboard.publishing import citing, snapshots
+from leaderboard.publishing import snapshots
 
 COLUMNS = ("tag", "created_at", "data_version", "judge_version", "bytes", "manifest_sha256")
 FILE_COLUMNS = ("name", "bytes", "sha256", "url")
@@ -50,7 +51,9 @@ def snapshot(request: HttpRequest, tag: str) -> Page:
             "manifest_url": f"{address}/{snapshots.MANIFEST}",
             "licence": snapshots.LICENCE,
             "site": origin(request),
-            "cite": citing.of_snapshot(found, f"{origin(request)}{address}"),
+            "cite": citing.of_snapshot(
+                found, snapshots.manifest_digest(found), f"{origin(request)}{address}"
+            ),
         },
         data={**shown, "files": files},
         table=Table(

@@ -13,6 +13,7 @@ from leaderboard.metrics import scores
 from leaderboard.metrics.board_numbers import BY_KEY, COLUMNS, NUMBERS
 from leaderboard.metrics.number import Number
 from leaderboard.metrics.ties import tie_groups
+from leaderboard.metrics.verdicts import words
 from leaderboard.models import Trust
 from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.setting import tells_times
@@ -109,6 +110,21 @@ def label_at(column: Number, p: float) -> str:
 
 def cells_of(entry: BoardRow, columns: Iterable[Number] = COLUMNS) -> SafeString:
     return cells.joined(cell_of(column, entry) for column in columns)
+
+
+def row_context(row: RankedRow, columns: Sequence[Number]) -> dict[str, object]:
+    """Return a row as the page of a model shows it."""
+    entry = row.entry
+    return {
+        **{name: getattr(entry, name) for name in ("model", "vendor", "harness", "url")},
+        "date": entry.day,
+        "place": row.place or "",
+        "claimed": entry.claimed,
+        "withheld": entry.withheld,
+        "trust": entry.trust,
+        "trust_text": words(entry.trust),
+        "cells": cells_of(entry, columns),
+    }
 
 
 def known_to_any(entries: Sequence[BoardRow]) -> list[Number]:

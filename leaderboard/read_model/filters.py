@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 
 from leaderboard.delivery.pages import DRAWN, Redirect, choice
+from leaderboard.kit.links import url
 from leaderboard.metrics.verdicts import SETTING_WORDS
 from leaderboard.models import Harness
 from leaderboard.read_model.boards import IN_WORDS, Setting
@@ -180,3 +181,8 @@ def chips(controls: Iterable[Filter | Slider], path: str, query: dict[str, str])
             url = f"{path}?{rest}" if rest else path
             made.append(Chip(label=control.label, text=text, url=url))
     return made
+
+
+def row_url(submission: int, setting: Setting) -> str:
+    """Return the address of a submission's row of the matrix."""
+    return f"{url('matrix-row', submission)}?{setting_query(setting)}"

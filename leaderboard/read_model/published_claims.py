@@ -21,6 +21,8 @@ SAID = (
     *("model__name", "model__slug", "model__vendor", "harness", "category"),
     *("problems", "correct_at_1", "correct_at_3", "fast_at_1", "fast_at_3"),
 )
+# The key in a publication's file of speedups over size.
+SIZE_CURVES = "net_new_kernels_read_off_plots"
 
 
 class Claim(NamedTuple):

@@ -1,4 +1,4 @@
 """Shows one run and one kernel: evidence, source, differences, bundles, and their figures.
 
-Imported by urls, compare_pages and site_pages.
+Imported by urls.
 """

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 from leaderboard.delivery.pages import BadQuery
+from leaderboard.kit.diff import Diff, compared
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.kit.visible import visible
 from leaderboard.models import Kernel, Source, Submission, Visibility
 from leaderboard.read_model.withholding import closed_to, open_to
-from leaderboard.run_pages.diff import Diff, compared
 from leaderboard.run_pages.lineage import Sibling, previous
 
 REFERENCE, PREVIOUS = "reference", "previous"

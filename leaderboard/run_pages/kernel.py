@@ -9,16 +9,15 @@ from django.http import Http404, HttpRequest
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, origin, public_page
+from leaderboard.kit.diff import Diff
 from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
-from leaderboard.models.rulings import ruling_of, told
-from leaderboard.models.staleness import why_stale
-from leaderboard.problem_pages.problems import address_of
+from leaderboard.models.rulings import told
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting, known_settings
+from leaderboard.read_model.run_lines import RUN_COLUMNS, RUN_READS, run_line
 from leaderboard.read_model.withholding import closed_to, disclosed, hushed, withheld_by_all
-from leaderboard.run_pages.diff import Diff
 from leaderboard.run_pages.evidence import contents, evidence
 from leaderboard.run_pages.kernel_source import against, choices, shown_source
 from leaderboard.run_pages.lineage import Sibling, lineage
@@ -38,20 +37,6 @@ USE_READS = (
     *("submission__moderation", "submission__is_practice", "submission__created_at"),
     *("problem__ranked_from", "problem__ranked_from_reason"),
 )
-RUN_READS = (
-    *("kernel_id", "status", "verdict", "speedup", "hardware_id", "world_size", "size", "dtype"),
-    *("profile", "judge_version", "device", "created_at", "finished_at", "problem_digest"),
-    "placement",
-)
-LINE_READS = (
-    *(*RUN_READS, "kernel__problem__title", "kernel__problem__digest"),
-    *("kernel__submission__model__name", "kernel__older_task"),
-    "kernel__submission__withholds_source",
-)
-RUN_COLUMNS = (
-    *("id", "problem", "status", "verdict", "speedup", "where", "profile", "judge", "finished"),
-    *("placement", "stale"),
-)
 ATTEMPT_COLUMNS = (
     *("attempt", "step", "verdict", "speedup", "backend", "digest", "run", "is_here", "stale"),
 )
@@ -66,7 +51,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     use = next(use for use in uses if shown is None or use.pk == shown.kernel_id)
     report = (shown and shown.report) or {}
     stored = shown.kernel.source if shown else Source.objects.get(pk=digest)
-    ruling = told(ruling_of(shown) if shown else getattr(use.source, "ruling", None))
+    ruling = told(shown.ruled() if shown else getattr(use.source, "ruling", None))
     siblings = lineage(use, {name: getattr(shown, name) for name in SETTING_FIELDS if shown})
     base, diff = against(request, use, text := None if is_closed else stored.text, siblings)
     about: dict[str, object] = {"source": text, "elsewhere": stored.elsewhere, "ruling": ruling}
@@ -158,35 +143,9 @@ def with_report(run: Run | None, *, is_closed: bool = False) -> Run | None:
     return hushed(found) if is_closed else found
 
 
-def run_line(run: Run) -> dict[str, object]:
-    return {
-        "id": str(run.id),
-        "url": run.get_absolute_url(),
-        "problem": str(run.kernel.problem),
-        "model": run.kernel.submission.model.name,
-        "asked": run.created_at,
-        "status": run.status,
-        "verdict": verdict_words(run.verdict or "", is_timed=run.is_timed),
-        "state": state(run.verdict),
-        "speedup": run.speedup,
-        "where": _where(run),
-        "placement": run.placement,
-        "profile": run.profile,
-        "judge": run.judge_version,
-        "finished": run.finished_at,
-        "stale": why_stale(run),
-    }
-
-
 def _run_row(run: Run) -> dict[str, object]:
     speedup = cells.decimal_cell(run.speedup, 2) if run.is_timed else cells.not_timed()
     return {**run_line(run), "cells": speedup}
-
-
-def _where(run: Run) -> str:
-    """Return `h200x4, 4 ranks, standard, bfloat16`."""
-    ranks = f"{run.world_size} ranks" + ("" if run.is_timed else " on one device")
-    return f"{run.hardware_id}, {ranks}, {run.size}, {run.dtype}"
 
 
 def _table(asked: str | None, siblings: Sequence[Sibling], runs: Sequence[Run]) -> Table:
@@ -242,7 +201,7 @@ def _use(use: Kernel) -> dict[str, object]:
     moderation = use.submission.moderation
     return {
         **_record(use),
-        "problem_url": address_of(use.problem),
+        "problem_url": use.problem.get_absolute_url(),
         "submission_url": use.submission.get_absolute_url(),
         "attempt_url": url(
             "submission-attempt", use.submission.address, use.problem_id, use.attempt
@@ -268,6 +227,6 @@ def _record(use: Kernel) -> dict[str, object]:
 def _crumbs(use: Kernel) -> tuple[Crumb, ...]:
     return (
         Crumb(text="Leaderboard", url=url("board")),
-        Crumb(text=use.problem.title, url=address_of(use.problem)),
+        Crumb(text=use.problem.title, url=use.problem.get_absolute_url()),
         Crumb(text=f"Kernel {use.source_id[:10]}"),
     )

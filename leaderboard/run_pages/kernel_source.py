@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from django.http import HttpRequest
 
+from leaderboard.kit.diff import Diff
 from leaderboard.kit.highlighting import Marks, highlighted
 from leaderboard.models import Kernel, Source
-from leaderboard.run_pages.diff import Diff
 from leaderboard.run_pages.diff_base import DiffBase, differences, requested_base
 from leaderboard.run_pages.lineage import Sibling
 

@@ -18,11 +18,10 @@ from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Moderation, Run, Status, Visibility
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.choices import PHASES, longest_s
-from leaderboard.models.rulings import ruling_of, told
+from leaderboard.models.rulings import told
 from leaderboard.models.runs import FINAL
 from leaderboard.models.staleness import why_stale
 from leaderboard.models.waiting import ahead_of, no_host
-from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.withholding import WITHHELD, closed_to, declines_told, hushed
 from leaderboard.run_pages.evidence import contents, evidence, run_facts
 from leaderboard.run_pages.reproduce import reproduction
@@ -96,7 +95,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
         of=submission,
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
-            Crumb(text=problem.title, url=address_of(problem)),
+            Crumb(text=problem.title, url=problem.get_absolute_url()),
             Crumb(text="Run"),
         ),
     )
@@ -117,7 +116,7 @@ def _facts(found: Run, record: JsonObject) -> dict[str, object]:
         "cancel_url": "" if found.is_final else url("cancel-run", found.pk),
         "cancel_requested": found.cancel_requested,
         "problem": str(problem),
-        "problem_url": address_of(problem),
+        "problem_url": problem.get_absolute_url(),
         "model": submission.model.name,
         "moderation": "" if submission.moderation == Moderation.ACCEPTED else submission.moderation,
         "submission_url": submission.get_absolute_url(),
@@ -145,7 +144,7 @@ def run_record(found: Run, queue_position: int | None, declines: Sequence[JsonDi
         "host": found.host,
         "practice": found.kernel.submission.is_practice,
         "stale": why_stale(found) or None,
-        "ruling": told(ruling_of(found)),
+        "ruling": told(found.ruled()),
         "url": found.get_absolute_url(),
     }
 

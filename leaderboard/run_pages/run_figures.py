@@ -10,11 +10,11 @@ from itertools import zip_longest
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
-from leaderboard.charts import runs as charts
-from leaderboard.charts.drawing import Spec
-from leaderboard.charts.runs import Bin, LaneEvent, Margin
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.delivery.readers import refuse_strangers
+from leaderboard.figures.charts import runs as charts
+from leaderboard.figures.charts.drawing import Spec
+from leaderboard.figures.charts.runs import Bin, LaneEvent, Margin
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, Figure, figure, framed
 from leaderboard.kit.json_types import Report
 from leaderboard.kit.links import url

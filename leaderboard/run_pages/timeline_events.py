@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from leaderboard.charts.runs import COMMUNICATION, WAITING, LaneEvent
+from leaderboard.figures.charts.runs import COMMUNICATION, WAITING, LaneEvent
 from leaderboard.kit.json_types import Report
 
 

@@ -1,5 +1,4 @@
-"""Connects the site with the evaluator: leases, heartbeats, reports, hosts, the catalogue; the only
-writer of results.
+"""Connects the site with the evaluator: leases, heartbeats, reports, hosts, catalogue, notices.
 
-Imported by api and commands.
+Imported by pages, api, operations and commands; nothing else writes results.
 """

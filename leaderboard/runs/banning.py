@@ -9,8 +9,8 @@ from django.utils import timezone
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Ban, DataVersion, Submission, Visibility
 from leaderboard.runs import evaluation
-from leaderboard.staff.moderation import note, show
-from leaderboard.staff.rulings import checked_reason
+from leaderboard.submissions.moderation import note, show
+from leaderboard.submissions.rulings import checked_reason
 
 
 def ban(user: User, actor: AbstractBaseUser, reason: str, *, hide: bool = False) -> Ban:

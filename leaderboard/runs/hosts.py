@@ -12,12 +12,12 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from leaderboard.celery import Bell, ring
+from leaderboard.kit.doorbells import Bell, ring
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, DataVersion, Decline, Hardware, Run, WorkerHost
 from leaderboard.models.waiting import first_of, offered, used_lately
-from leaderboard.notices.delivery import deliver_later
 from leaderboard.runs.evaluation import give_up_lost
+from leaderboard.runs.notices import deliver_later
 from leaderboard.runs.report_checks import fits_class
 from leaderboard.submissions import embargo
 

@@ -9,9 +9,9 @@ from django.db.models.functions import Now
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Moderation, Submission
 from leaderboard.runs import evaluation
-from leaderboard.staff.moderation import change
-from leaderboard.staff.rulings import checked_reason
 from leaderboard.submissions.editing import has_been_judged
+from leaderboard.submissions.moderation import change
+from leaderboard.submissions.rulings import checked_reason
 
 MAX_REASON = 500
 NO_REASON = "No reason was given."

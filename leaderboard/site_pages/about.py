@@ -17,7 +17,6 @@ from leaderboard.kit.links import url
 from leaderboard.models import HostState, Problem, Publication, Run, Status, WorkerHost
 from leaderboard.models.access import heard_lately
 from leaderboard.models.runs import FINAL
-from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.judge_constants import judge_constants
 from leaderboard.read_model.queue_counts import (
     MOST_COUNTED,
@@ -27,8 +26,8 @@ from leaderboard.read_model.queue_counts import (
     of_each,
     usual_time,
 )
+from leaderboard.read_model.run_lines import LINE_READS, RUN_COLUMNS, run_line
 from leaderboard.read_model.withholding import WITHHELD
-from leaderboard.run_pages.kernel import LINE_READS, RUN_COLUMNS, run_line
 from leaderboard.site_pages.methodology import SETS, TABLES, methodology_context, set_table
 
 NEWEST = 20
@@ -179,7 +178,7 @@ def recent_row(run: Run) -> dict[str, object]:
     return {
         **run_line(run),
         "declined": declined(run),
-        "problem_url": address_of(run.kernel.problem),
+        "problem_url": run.kernel.problem.get_absolute_url(),
         "submission_url": url("submission", run.kernel.submission_id),
     }
 

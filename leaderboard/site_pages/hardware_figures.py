@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest
 
-from leaderboard.charts import hardware as charts
-from leaderboard.charts.hardware import DatasheetShare
 from leaderboard.delivery.pages import Crumb, Table
+from leaderboard.figures.charts import hardware as charts
+from leaderboard.figures.charts.hardware import DatasheetShare
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.links import url
 from leaderboard.models import Hardware

@@ -1,4 +1,4 @@
-"""Lets staff moderate with an audit log, and read in the admin what they may.
+"""Shows staff their pages: hosts, complaints, rulings, bans, the audit log, and the admin.
 
-Imported by Django, and by submissions for the log.
+Imported by urls and by Django.
 """

@@ -34,7 +34,7 @@ from leaderboard.models import (
     WorkerHost,
 )
 from leaderboard.read_model import calibration
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]

@@ -1,60 +1,92 @@
-"""Takes readers' complaints of a submission, a source or a run, and what staff made of them."""
+"""Serves the page on which readers complain, and the queue of staff."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
 
-from django.contrib.auth.models import AbstractBaseUser
-from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
-from django.utils import timezone
-
+from leaderboard.kit.permissions import RULE, may, staff_page
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Complaint, Run, Source, Submission
-from leaderboard.models.rulings import ComplaintOutcome
-from leaderboard.staff.moderation import note
-from leaderboard.staff.rulings import checked_reason
+from leaderboard.kit.row_number import row_number
+from leaderboard.models import Complaint
+from leaderboard.models.rulings import MAX_REASON, ComplaintOutcome
+from leaderboard.staff.subjects import named, subject_called
+from leaderboard.submissions import complaints as acts
 
-MOST_A_DAY = 20
-Subject = Submission | Source | Run
-
-
-def about(subject: Subject) -> QuerySet[Complaint]:
-    return Complaint.objects.filter(**{kind_of(subject): subject})
+ROWS_A_PAGE = 50
+MOST_OWN = 20
 
 
-def kind_of(subject: Subject) -> str:
-    return str(subject._meta.model_name)
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def complain(request: HttpRequest, kind: str, key: str) -> HttpResponse:
+    """Show or take the form; what this reader may not see does not exist here either."""
+    assert request.user.is_authenticated
+    subject = subject_called(request.user, kind, key)
+    error = None
+    if request.method == "POST":
+        try:
+            acts.complain(request.user, subject, request.POST.get("text", ""))
+            return redirect(request.path)
+        except RequestError as found:
+            error = found
+    own = acts.about(subject).filter(by=request.user.pk)
+    context = {
+        "section": "",
+        "subject": named(subject),
+        "own": own[:MOST_OWN],
+        "is_open": own.filter(state=ComplaintOutcome.OPEN).exists(),
+        "may_rule": may(request.user, RULE),
+        "text": request.POST.get("text", ""),
+        "max_reason": MAX_REASON,
+        "error": error,
+    }
+    return render(request, "staff/complain.html", context, status=error.status if error else 200)
 
 
-def complain(by: AbstractBaseUser, subject: Subject, text: str) -> Complaint:
-    """Store a complaint for staff. Raises RequestError for one without a text, for a second open
-    one of the same subject, and for more than MOST_A_DAY of an account."""
-    text = checked_reason(text)
-    today = Complaint.objects.filter(by=by.pk, at__gt=timezone.now() - timedelta(days=1))
-    if today.count() >= MOST_A_DAY:
-        message = f"An account may complain {MOST_A_DAY} times a day."
-        raise RequestError("too_many_complaints", message, "Come back tomorrow.", status=429)
-    try:
-        with transaction.atomic():
-            made = {"by_id": by.pk, "text": text, kind_of(subject): subject}
-            return Complaint.objects.create(**made)
-    except IntegrityError:
-        message = "You have complained of this already, and staff have yet to look."
-        fix = "Wait for them; then you may complain again."
-        raise RequestError("complained_already", message, fix, status=409) from None
+@staff_page(RULE)
+@require_http_methods(["GET", "POST"])
+def queue(request: HttpRequest) -> HttpResponse:
+    """List complaints, the open ones unless `?state=` says others, or end one of them."""
+    state = request.GET.get("state", ComplaintOutcome.OPEN.value)
+    error = None
+    if request.method == "POST":
+        try:
+            _end(request)
+            return redirect("complaints")
+        except RequestError as found:
+            error = found
+    rows = Complaint.objects.select_related("submission", "source", "run", "by", "ended_by")
+    rows = rows.defer("source__packed", "run__report_packed").filter(state=state)
+    part = Paginator(rows, ROWS_A_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "section": "account",
+        "state": state,
+        "states": ComplaintOutcome.values,
+        "rows": [{"complaint": row, "subject": named(_subject(row))} for row in part],
+        "part": part,
+        "max_reason": MAX_REASON,
+        "error": error,
+    }
+    return render(request, "staff/complaints.html", context, status=error.status if error else 200)
 
 
-def end(
-    complaint: Complaint, actor: AbstractBaseUser, outcome: ComplaintOutcome, said: str
-) -> None:
-    """Uphold or dismiss an open complaint, with a note for who complained. Raises RequestError."""
-    if outcome == ComplaintOutcome.OPEN:
-        raise RequestError("bad_outcome", "A complaint is upheld or dismissed.", "Say which.")
-    ended = {"state": outcome.value, "note": checked_reason(said), "ended_at": timezone.now()}
-    with transaction.atomic():
-        open_one = Complaint.objects.filter(pk=complaint.pk, state=ComplaintOutcome.OPEN)
-        if not open_one.update(**ended, ended_by=actor.pk):
-            message = "Somebody of the staff has ended this complaint."
-            raise RequestError("ended_already", message, "Look at it again.", status=409)
-        note(actor, outcome.value, f"complaint {complaint.pk}", {"note": ended["note"]})
+def _subject(row: Complaint) -> acts.Subject:
+    found = row.submission or row.source or row.run
+    assert found is not None
+    return found
+
+
+def _end(request: HttpRequest) -> None:
+    number, outcome = request.POST.get("complaint", ""), request.POST.get("outcome", "")
+    found = get_object_or_404(Complaint, pk=row_number(number))
+    assert request.user.is_authenticated
+    known = (
+        ComplaintOutcome(outcome) if outcome in ComplaintOutcome.values else ComplaintOutcome.OPEN
+    )
+    acts.end(found, request.user, known, request.POST.get("note", ""))

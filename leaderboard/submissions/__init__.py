@@ -1,5 +1,4 @@
-"""Takes in what people hand in, all of an upload or nothing, and is the only writer of submissions
-and kernels.
+"""Takes in what people submit, all of an upload or nothing, and moderates it with an audit log.
 
-Imported by runs, account_pages, api and commands.
+Imported by runs, account_pages, staff, api and commands; nothing else writes submissions.
 """

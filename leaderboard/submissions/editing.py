@@ -14,9 +14,9 @@ from leaderboard.kit.permissions import EDIT_ALL, may
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Moderation, Role, Run, Submission, Visibility
 from leaderboard.models.teams import teams_of
-from leaderboard.staff.moderation import change
 from leaderboard.submissions.embargo import embargo_end, publish
 from leaderboard.submissions.metadata import check_metadata, check_names
+from leaderboard.submissions.moderation import change
 
 EDITABLE = (
     *("visibility", "public_from", "step_budget", "cost_usd", "link", "licence", "notes"),

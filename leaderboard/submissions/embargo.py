@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Ban, Submission, Visibility
-from leaderboard.staff.moderation import change
+from leaderboard.submissions.moderation import change
 
 LONGEST = timedelta(days=366)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models.functions import Now
 
-from leaderboard.celery import ring_later
+from leaderboard.kit.doorbells import ring_later
 from leaderboard.models import Kernel, Run
 from leaderboard.models.choices import FULL
 from leaderboard.submissions.kernel_needs import needs_on_gpus

@@ -25,7 +25,7 @@ from leaderboard.models.abilities import in_words, is_able
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.models.staleness import ALIKE, idle, stale, unsettled
-from leaderboard.staff.moderation import note
+from leaderboard.submissions.moderation import note
 from leaderboard.submissions.practice import check_queue, check_quota
 from leaderboard.submissions.queue import Target, enqueue, needs_of
 from leaderboard.submissions.target_selection import check_problem_has

@@ -15,7 +15,7 @@ from leaderboard.kit.plain_names import is_of_the_site
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Invitation, Membership, Role, Team
 from leaderboard.models.teams import MAX_NAME, teams_of
-from leaderboard.staff.moderation import note
+from leaderboard.submissions.moderation import note
 
 MOST_TEAMS = 20
 MOST_MEMBERS = 50

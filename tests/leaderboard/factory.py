@@ -24,6 +24,7 @@ from evaluator.messages.report import (
     Trial,
     Verdict,
 )
+from leaderboard.management import groups
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -45,7 +46,6 @@ from leaderboard.models.choices import times_calls
 from leaderboard.read_model import summary
 from leaderboard.runs import report_checks
 from leaderboard.runs.reports import columns_of
-from leaderboard.staff import groups
 from tests.leaderboard.problem_payload import PAYLOAD
 from tests.leaderboard.timings import make_batch_timing, make_timing
 

@@ -26,7 +26,7 @@ from leaderboard.models import (
     Summary,
     Visibility,
 )
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 from tests.leaderboard.running import claim

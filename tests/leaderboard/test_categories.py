@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.messages.report import Verdict
 from leaderboard.board_pages.taxonomy import FAMILIES, OTHERS, families
 from leaderboard.models import Problem, PublishedResult, Submission
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 from tests.leaderboard import factory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.server]

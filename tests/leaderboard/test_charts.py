@@ -11,11 +11,11 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from leaderboard.charts import boards, categories, curves, drawing, runs, submissions
-from leaderboard.charts.boards import ByCategory, ModeCounts, Spread
-from leaderboard.charts.curves import Chances, Curve
-from leaderboard.charts.runs import LaneEvent, Margin
-from leaderboard.charts.submissions import Speedup
+from leaderboard.figures.charts import boards, categories, curves, drawing, runs, submissions
+from leaderboard.figures.charts.boards import ByCategory, ModeCounts, Spread
+from leaderboard.figures.charts.curves import Chances, Curve
+from leaderboard.figures.charts.runs import LaneEvent, Margin
+from leaderboard.figures.charts.submissions import Speedup
 from leaderboard.run_pages.timeline_events import waiting_apart
 
 HOSTILE = '<b onmouseover="alert(1)">x</b><a href="javascript:alert(1)">y</a>'
@@ -185,7 +185,7 @@ def test_a_timeline_begins_with_what_ran_first() -> None:
 
 
 def test_charts_loads_without_django_or_plotly() -> None:
-    code = "import sys, leaderboard.charts.boards, leaderboard.charts.runs\n"
+    code = "import sys, leaderboard.figures.charts.boards, leaderboard.figures.charts.runs\n"
     code += "sys.exit(bool({'django', 'plotly'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

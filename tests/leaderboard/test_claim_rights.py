@@ -27,7 +27,7 @@ from leaderboard.models import (
 )
 from leaderboard.runs import claims, evaluation
 from leaderboard.runs.claims import Holding, Lease, LeaseLost
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.running import (
     HELLO,

@@ -16,8 +16,8 @@ from django.test import Client
 
 from evaluator.client.main import main
 from evaluator.messages.report import Verdict
+from leaderboard.delivery.client_archive import client, packed
 from leaderboard.models import ApiToken, Run, Scope, Submission
-from leaderboard.publishing.client_archive import client, packed
 from leaderboard.settings import BASE_DIR
 from tests.leaderboard import factory
 from tests.leaderboard.uploads import GOOD

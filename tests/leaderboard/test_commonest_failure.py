@@ -7,7 +7,6 @@ from django.test import Client
 
 from evaluator.messages.report import Verdict
 from leaderboard.models import Problem
-from leaderboard.problem_pages.problems import address_of
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -28,6 +27,6 @@ def test_the_head_of_a_problem_says_by_what_most_fail(
 ) -> None:
     for number, verdict in enumerate(verdicts):
         factory.make_judged(factory.make_submission(f"Model {number}"), problem, verdict)
-    text = client.get(address_of(problem)).content.decode()
+    text = client.get(problem.get_absolute_url()).content.decode()
     assert said in text
     assert bool(said) == ("fail most often" in text)

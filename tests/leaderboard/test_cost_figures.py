@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from evaluator.messages.report import Verdict
-from leaderboard.charts.costs import Point, against, front
+from leaderboard.figures.charts.costs import Point, against, front
 from leaderboard.models import Making, Problem
 from leaderboard.read_model import summary
 from tests.leaderboard import factory

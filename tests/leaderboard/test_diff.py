@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.run_pages.diff import (
+from leaderboard.kit.diff import (
     GAP,
     MOST_CHARS,
     MOST_LINES,

@@ -18,7 +18,7 @@ from leaderboard.models import (
     Visibility,
 )
 from leaderboard.runs import evaluation
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 

@@ -12,7 +12,7 @@ from django.test import Client
 
 from leaderboard.models import Kernel, Making, Problem, Submission
 from leaderboard.read_model import summary
-from leaderboard.site_pages.figure_pages import FIGURES
+from leaderboard.urls import FIGURES
 from tests.leaderboard import factory
 from tests.leaderboard.browser import cast
 

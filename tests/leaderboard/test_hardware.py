@@ -15,7 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from leaderboard.charts import hardware as charts
+from leaderboard.figures.charts import hardware as charts
 from leaderboard.models import DataVersion, Hardware, Problem, WorkerHost
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.read_model import calibration

@@ -9,8 +9,8 @@ from rest_framework.test import APIClient
 
 from evaluator.messages.report import JUDGE_VERSION
 from leaderboard.models import AuditEntry, HostState, Run, Status, WorkerHost
+from leaderboard.runs import host_states as hosts
 from leaderboard.runs.claims import OutOfService
-from leaderboard.staff import hosts
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, PROGRESS, claim, fresh, report_of, say_hello
 

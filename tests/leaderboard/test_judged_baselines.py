@@ -11,7 +11,6 @@ from django.test import Client
 
 from leaderboard.models import Hardware, Problem, ProblemAggregate, Submission
 from leaderboard.models.choices import CURRENT_JUDGE
-from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model import summary, summary_check
 from leaderboard.read_model.problem_results import totals_by_setting
 from tests.leaderboard import factory
@@ -64,7 +63,7 @@ def test_the_median_beside_kernels_is_kept_for_every_setting(judged: Problem) ->
 
 
 def test_the_page_shows_the_judges_baseline_first(judged: Problem, client: Client) -> None:
-    page = client.get(f"{address_of(judged)}?hardware=h200x4").content.decode()
+    page = client.get(f"{judged.get_absolute_url()}?hardware=h200x4").content.decode()
     assert '<a href="#baseline">105 µs</a>' in page
     assert "median beside 4 kernels" in page
     part = page[page.index('<h2 id="baseline"') :]
@@ -84,7 +83,7 @@ def test_floors_stand_beside_times_of_the_judge_that_was_chosen(
 ) -> None:
     timed(factory.make_submission("D"), judged, 444.0, judge_version="1")
     for judge, shown, other in ((CURRENT_JUDGE, "105 µs", "444 µs"), ("1", "444 µs", "105 µs")):
-        page = client.get(f"{address_of(judged)}?hardware=h200x4&judge={judge}").text
+        page = client.get(f"{judged.get_absolute_url()}?hardware=h200x4&judge={judge}").text
         floors = page[page.index('id="costs"') : page.index('<h2 id="baseline"')]
         assert shown in floors
         assert other not in floors
@@ -93,7 +92,7 @@ def test_floors_stand_beside_times_of_the_judge_that_was_chosen(
 def test_where_nothing_was_judged_a_floor_has_the_time_alone_and_says_so(
     problem: Problem, client: Client
 ) -> None:
-    page = client.get(address_of(problem)).content.decode()
+    page = client.get(problem.get_absolute_url()).content.decode()
     assert "31.9 µs" in page[page.index('id="costs"') : page.index('<h2 id="baseline"')]
     assert ", by events</small>" in page
     assert "no speedup is against them" in page
@@ -101,7 +100,7 @@ def test_where_nothing_was_judged_a_floor_has_the_time_alone_and_says_so(
 
 
 def test_csv_json_and_api_keep_both_apart(judged: Problem, client: Client) -> None:
-    address = f"{address_of(judged)}.csv?table=baseline&hardware=h200x4"
+    address = f"{judged.get_absolute_url()}.csv?table=baseline&hardware=h200x4"
     rows = list(csv.DictReader(client.get(address).text.splitlines()))
     told = [(row["timed_by"], row["hardware"], row["runs"], row["median_us"]) for row in rows]
     assert told == [
@@ -110,7 +109,7 @@ def test_csv_json_and_api_keep_both_apart(judged: Problem, client: Client) -> No
         ("alone", "h200x4", "", "31.9"),
     ]
     for found in (
-        client.get(f"{address_of(judged)}.json?hardware=h200x4").json()["judged_baselines"],
+        client.get(f"{judged.get_absolute_url()}.json?hardware=h200x4").json()["judged_baselines"],
         client.get("/api/v1/problems/1").json()["judged_baselines"],
     ):
         (gpus,) = [one for one in found if one["hardware_id"] == "h200x4"]

@@ -22,7 +22,7 @@ from leaderboard.models import (
     Visibility,
 )
 from leaderboard.read_model import boards
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 from tests.leaderboard import factory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.server]

@@ -23,8 +23,7 @@ from leaderboard.models import (
     Visibility,
 )
 from leaderboard.runs import banning
-from leaderboard.staff import complaints, moderation
-from leaderboard.submissions import embargo, practice
+from leaderboard.submissions import complaints, embargo, moderation, practice
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 

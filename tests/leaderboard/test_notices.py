@@ -15,10 +15,9 @@ from django.utils import timezone
 
 from leaderboard.models import Delivery, Moderation, Notice, NoticeChoice, Run, Submission
 from leaderboard.models.notices import MAX_TRIES, Event
-from leaderboard.notices import delivery, webhooks
-from leaderboard.runs import evaluation
-from leaderboard.staff import moderation
-from leaderboard.submissions import embargo
+from leaderboard.runs import evaluation, webhooks
+from leaderboard.runs import notices as delivery
+from leaderboard.submissions import embargo, moderation
 from tests.leaderboard import factory
 from tests.leaderboard.running import claim, lose, report_of
 
@@ -44,7 +43,7 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, dict[str, An
     def post(address: str, secret: str, body: bytes) -> None:
         found.append((address, secret, json.loads(body)))
 
-    monkeypatch.setattr("leaderboard.notices.webhooks.post", post)
+    monkeypatch.setattr("leaderboard.runs.webhooks.post", post)
     return found
 
 
@@ -164,7 +163,7 @@ def test_a_webhook_that_does_not_answer_is_switched_off_with_a_note(
     def refuse(*_: object) -> None:
         raise webhooks.NotSent("answered 500")
 
-    monkeypatch.setattr("leaderboard.notices.webhooks.post", refuse)
+    monkeypatch.setattr("leaderboard.runs.webhooks.post", refuse)
     choose(owner, mailed=[], webhook=HOOK, webhook_salt="s")
     judge(run)
     for tried in range(1, MAX_TRIES + 1):
@@ -189,7 +188,7 @@ def test_a_webhook_that_hangs_is_asked_once_for_all_that_waits(
         asked.append(_)
         raise webhooks.NotSent("no answer")
 
-    monkeypatch.setattr("leaderboard.notices.webhooks.post", refuse)
+    monkeypatch.setattr("leaderboard.runs.webhooks.post", refuse)
     choose(owner, mailed=["judged"], webhook=HOOK, webhook_salt="s")
     for number in range(3):
         Notice.objects.tell(Event.JUDGED, run.kernel.submission, "Done.", str(number))

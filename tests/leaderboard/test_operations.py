@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from evaluator import Verdict
 from evaluator.messages.doorbell import UNREADABLE
-from leaderboard import celery
+from leaderboard.kit import doorbells
 from leaderboard.kit.request_names import CURRENT, OnceAMinute
 from leaderboard.models import DataVersion, Run
 from leaderboard.operations import access_log, readiness
@@ -35,7 +35,7 @@ TOKEN = "of the metrics"
 
 @pytest.fixture(autouse=True)
 def _reachable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leaderboard.celery.is_reachable", lambda: True)
+    monkeypatch.setattr("leaderboard.kit.doorbells.is_reachable", lambda: True)
 
 
 def test_the_process_says_that_it_answers_to_whatever_name(client: Client) -> None:
@@ -46,7 +46,7 @@ def test_the_process_says_that_it_answers_to_whatever_name(client: Client) -> No
 def test_readiness_names_each_thing(db: None, client: Client, monkeypatch: Any) -> None:
     everything = dict.fromkeys(("schema", "database", "broker", "disk", "pages"), "ok")
     assert client.get("/readyz").json() == {"ready": True, **everything}
-    monkeypatch.setattr("leaderboard.celery.is_reachable", lambda: False)
+    monkeypatch.setattr("leaderboard.kit.doorbells.is_reachable", lambda: False)
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["broker"]) == (200, "does not answer")
     monkeypatch.setattr(readiness, "LEAST_FREE_BYTES", 1 << 60)
@@ -137,7 +137,7 @@ def test_metrics_count_what_workers_could_not_read(
         pytest.importorskip("redis").from_url(url).rpush(UNREADABLE, "one", "two")
         settings.CELERY_BROKER_URL = url
         monkeypatch.setenv("CELERY_BROKER_URL", url)  # Celery reads it, too
-        monkeypatch.setattr(celery, "app", celery.make_app())
+        monkeypatch.setattr(doorbells, "app", doorbells.make_app())
         assert _metrics(client)["pkb_unreadable_messages"] == 2
     assert "pkb_unreadable_messages" not in _metrics(client)
 

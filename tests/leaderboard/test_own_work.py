@@ -20,7 +20,7 @@ from leaderboard.models import (
     Submission,
     Visibility,
 )
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 from tests.leaderboard.uploads import act

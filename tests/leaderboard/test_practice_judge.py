@@ -13,7 +13,7 @@ import pytest
 from evaluator.generate.__main__ import main
 from evaluator.generate.feedback import feedback
 from evaluator.messages.report import Environment, RankLog, Report, Trial, Verdict
-from leaderboard.celery import Bell
+from leaderboard.kit.doorbells import Bell
 from leaderboard.models import ApiToken, Problem, Run, Scope, Submission
 from tests.evaluator.generate.server import Body, Served, said, serving
 from tests.leaderboard import factory

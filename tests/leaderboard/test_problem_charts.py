@@ -9,11 +9,11 @@ import plotly.graph_objects as go
 import pytest
 from django.test import Client
 
-from leaderboard.charts import drawing, speedups
-from leaderboard.charts import problems as charts
-from leaderboard.charts.drawing import Spec
-from leaderboard.charts.problems import Axes, Limit, ProblemSpread, Reach
-from leaderboard.charts.speedups import SpeedupLine
+from leaderboard.figures.charts import drawing, speedups
+from leaderboard.figures.charts import problems as charts
+from leaderboard.figures.charts.drawing import Spec
+from leaderboard.figures.charts.problems import Axes, Limit, ProblemSpread, Reach
+from leaderboard.figures.charts.speedups import SpeedupLine
 from leaderboard.models import Problem
 from leaderboard.problem_pages.problem_figures import Scale, speedup_lines
 from tests.leaderboard import factory

@@ -10,7 +10,6 @@ from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Problem
 from leaderboard.problem_pages.problem_facts import health_groups, requirements
-from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.baselines import row_alone
 from tests.leaderboard import factory
 from tests.leaderboard.problem_payload import BASELINE, HEALTH
@@ -46,7 +45,7 @@ def test_a_baseline_tells_its_gpu_and_its_spread() -> None:
 
 
 def test_the_page_shows_health_and_baseline(problem: Problem, client: Client) -> None:
-    text = client.get(address_of(problem)).content.decode()
+    text = client.get(problem.get_absolute_url()).content.decode()
     for told in (
         "Must be rejected",
         "does not apply",
@@ -64,7 +63,7 @@ def test_a_baseline_of_other_code_says_so(problem: Problem, client: Client) -> N
     problem.payload["latency_bound_reason"] = "it moves one number"
     problem.payload["also"] = ["Sequence Parallel", "Other"]
     problem.save()
-    text = client.get(address_of(problem)).content.decode()
+    text = client.get(problem.get_absolute_url()).content.decode()
     assert "of an older version of this problem" in text
     assert "it moves one number" in text
     assert "also Sequence Parallel, Other" in text
@@ -77,7 +76,7 @@ def test_what_limits_a_kernel_has_one_name_on_every_page(problem: Problem, clien
     kernel = client.get(f"/kernels/{run.kernel.source_id}").content.decode()
     assert "<dt>Limited by</dt><dd>latency</dd>" in kernel
     assert 'Latency <span class="chip">bound</span>' in kernel
-    task = client.get(address_of(problem)).content.decode()
+    task = client.get(problem.get_absolute_url()).content.decode()
     methods = client.get("/methodology").content.decode()
     for name, counted, means in FLOOR_WORDS.values():
         assert f">{name.capitalize()}<small>{counted}</small>" in task

@@ -16,7 +16,6 @@ from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import Verdict
 from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import DataVersion, Hardware, LanguageModel, Problem, Run, Submission
-from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model import problem_results
 from tests.leaderboard import factory
 
@@ -58,7 +57,7 @@ def fast(problem: Problem) -> Run:
 
 
 def test_the_head_says_how_far_anybody_came(fast: Run, problem: Problem, client: Client) -> None:
-    text = client.get(address_of(problem)).content.decode()
+    text = client.get(problem.get_absolute_url()).content.decode()
     for told in ("2.00×", "1.92 – 2.10", "1 faster than NCCL", "set by links"):
         assert told in text, told
     assert "20.0 %" in text  # 10 of 50 µs
@@ -71,31 +70,33 @@ def test_the_head_says_how_far_anybody_came(fast: Run, problem: Problem, client:
 def test_kernels_are_placed_and_tell_their_mechanisms(
     fast: Run, problem: Problem, client: Client
 ) -> None:
-    found = client.get(f"{address_of(problem)}.json").json()
+    found = client.get(f"{problem.get_absolute_url()}.json").json()
     assert [row["model"] for row in found["kernels"]] == ["Fast", "Slow"]
     first = found["kernels"][0]
     assert (first["utilisation"], first["limiter"]) == (pytest.approx(0.2), "wire")
     assert first["mechanisms"] == ["tma"]
     assert [row["verdict"] for row in found["attempts"]] == ["ok", "ok", "timeout"]
-    assert '<span class="chip">tma</span>' in client.get(address_of(problem)).content.decode()
+    assert (
+        '<span class="chip">tma</span>' in client.get(problem.get_absolute_url()).content.decode()
+    )
 
 
 def test_all_attempts_are_a_link_and_a_table(
     fast: Run, problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("leaderboard.problem_pages.problem.MOST_SHOWN", 1)
-    text = client.get(address_of(problem)).content.decode()
+    text = client.get(problem.get_absolute_url()).content.decode()
     assert "attempts=all#attempts" in text
     assert "attempts=all#kernels" in text
-    assert f'href="{address_of(problem)}.csv?attempts=all"' in text
-    whole = client.get(f"{address_of(problem)}?attempts=all").content.decode()
+    assert f'href="{problem.get_absolute_url()}.csv?attempts=all"' in text
+    whole = client.get(f"{problem.get_absolute_url()}?attempts=all").content.decode()
     assert "attempts=all#attempts" not in whole
     assert "timeout" in whole
     rows = csv.DictReader(
-        io.StringIO(client.get(f"{address_of(problem)}.csv?attempts=all").content.decode())
+        io.StringIO(client.get(f"{problem.get_absolute_url()}.csv?attempts=all").content.decode())
     )
     assert [row["verdict"] for row in rows] == ["ok", "ok", "timeout"]
-    assert client.get(f"{address_of(problem)}?attempts=some").status_code == 400
+    assert client.get(f"{problem.get_absolute_url()}?attempts=some").status_code == 400
 
 
 def test_an_unscored_problem_shows_its_kernels(problem: Problem, client: Client) -> None:
@@ -104,7 +105,7 @@ def test_an_unscored_problem_shows_its_kernels(problem: Problem, client: Client)
     factory.make_judged(factory.make_submission("Fast"), problem)
     Problem.objects.filter(pk=other.pk).update(scored=False, unscored_reason="Too easy.")
     DataVersion.objects.bump()
-    text = client.get(address_of(other)).content.decode()
+    text = client.get(other.get_absolute_url()).content.decode()
     assert "Too easy." in text
     assert "Fast" in text
 
@@ -116,8 +117,8 @@ def test_a_setting_without_results_here_gives_way_to_one_with(
     for _ in range(2):
         factory.make_judged(factory.make_submission("On CPU"), other)
     judged_on_gpus(factory.make_submission("On GPU"), problem, 2.0)
-    assert "On GPU" in client.get(address_of(problem)).content.decode()
-    asked = client.get(f"{address_of(problem)}?hardware=cpu")
+    assert "On GPU" in client.get(problem.get_absolute_url()).content.decode()
+    asked = client.get(f"{problem.get_absolute_url()}?hardware=cpu")
     assert asked.status_code == 200
     assert "On GPU" not in asked.content.decode()
 
@@ -125,23 +126,23 @@ def test_a_setting_without_results_here_gives_way_to_one_with(
 def test_floors_name_what_binds_on_the_gpu_that_is_asked_for(
     problem: Problem, client: Client
 ) -> None:
-    found = client.get(f"{address_of(problem)}.json").json()["floors"]
+    found = client.get(f"{problem.get_absolute_url()}.json").json()["floors"]
     assert found["gpu"] == "H200 SXM"
     tiny = next(row for row in found["rows"] if row["size"] == "tiny")
     assert (tiny["limiter"], tiny["bound_us"]) == ("latency", 0.9)
-    other = client.get(f"{address_of(problem)}.json?gpu=b200-sxm").json()["floors"]
+    other = client.get(f"{problem.get_absolute_url()}.json?gpu=b200-sxm").json()["floors"]
     assert other["gpu"] == "B200 SXM"
     assert [row["limiter"] for row in other["rows"]] == ["wire", "wire"]
-    text = client.get(f"{address_of(problem)}?gpu=b200-sxm").content.decode()
+    text = client.get(f"{problem.get_absolute_url()}?gpu=b200-sxm").content.decode()
     assert "that floor is not known" in text
-    assert client.get(f"{address_of(problem)}?gpu=abacus").status_code == 400
+    assert client.get(f"{problem.get_absolute_url()}?gpu=abacus").status_code == 400
 
 
 def test_neighbours_are_linked(problem: Problem, client: Client) -> None:
     last = factory.make_problem(7, "gemm")
     for here, rel, there in ((problem, "next", last), (last, "prev", problem)):
-        page = client.get(address_of(here)).content.decode()
-        assert f'href="{address_of(there)}" rel="{rel}"' in page
+        page = client.get(here.get_absolute_url()).content.decode()
+        assert f'href="{there.get_absolute_url()}" rel="{rel}"' in page
 
 
 def test_kernels_of_several_sizes_show_where_nccl_is_passed(
@@ -158,7 +159,7 @@ def test_kernels_of_several_sizes_show_where_nccl_is_passed(
     for speedup, place in ((2.0, {"size": "tiny"}), (0.5, {}), (0.5, {"world_size": 2})):
         judged_on_gpus(one, problem, speedup, **place)
     where, figure = "ranks=4&size=standard", "/figures/speedup-by-size"
-    text = client.get(f"{address_of(problem)}?{where}").content.decode()
+    text = client.get(f"{problem.get_absolute_url()}?{where}").content.decode()
     assert f"{figure}?problem=1&amp;ranks=4&amp;size=standard" in text
     drawn = client.get(f"{figure}?problem=1&{where}").content.decode()
     assert "faster than NCCL below about 80 B" in drawn
@@ -257,9 +258,9 @@ def test_the_reference_as_a_submission_stands_apart(
     reference = factory.make_submission("PyTorch + NCCL")
     LanguageModel.objects.filter(pk=reference.model_id).update(is_baseline=True)
     judged_on_gpus(reference, problem, 5.0)
-    found = client.get(f"{address_of(problem)}.json").json()
+    found = client.get(f"{problem.get_absolute_url()}.json").json()
     assert [row["model"] for row in found["kernels"]] == ["Fast", "Slow"]
-    text = client.get(address_of(problem)).content.decode()
+    text = client.get(problem.get_absolute_url()).content.decode()
     assert text.count('<tr class="baseline">') == 1
     assert "2<span" in text  # solved by two of three
     row = client.get("/problems.json").json()["problems"][0]
@@ -272,7 +273,7 @@ def test_a_site_with_references_alone_tells_how_far_they_are_from_the_bound(
     reference = factory.make_submission("PyTorch + NCCL")
     LanguageModel.objects.filter(pk=reference.model_id).update(is_baseline=True)
     judged_on_gpus(reference, problem, 1.0)
-    text = client.get(address_of(problem)).content.decode()
+    text = client.get(problem.get_absolute_url()).content.decode()
     assert "Reference, of the bound" in text
     assert "10.0 %" in text
     assert "Solved by" not in text
@@ -287,7 +288,7 @@ def test_a_site_with_references_alone_tells_how_far_they_are_from_the_bound(
 def test_measured_times_stand_beside_the_floors(
     fast: Run, problem: Problem, client: Client
 ) -> None:
-    text = client.get(address_of(problem)).content.decode()
+    text = client.get(problem.get_absolute_url()).content.decode()
     row = text[text.index('id="costs"') : text.index('id="baseline"')]
     assert "100 µs" in row  # the reference beside the fastest kernel, not 31.9 alone
     assert "50.0 µs" in row

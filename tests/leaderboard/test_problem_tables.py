@@ -14,7 +14,6 @@ from django.test import Client
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.models import Problem
 from leaderboard.problem_pages.problem_facts import Task
-from leaderboard.problem_pages.problems import address_of
 from leaderboard.runs.catalogue import EXPORT, read_file
 from problems.limits import TERMS
 from tests.problems.limit_words import left_out
@@ -24,7 +23,7 @@ CATALOGUE = read_file(EXPORT)
 
 
 def table(client: Client, problem: Problem, query: str) -> list[dict[str, str]]:
-    answer = client.get(f"{address_of(problem)}.csv?{query}")
+    answer = client.get(f"{problem.get_absolute_url()}.csv?{query}")
     assert answer.status_code == 200
     return list(csv.DictReader(answer.text.splitlines()))
 
@@ -34,7 +33,7 @@ def test_floors_are_those_of_the_gpu_asked_for(problem: Problem, client: Client)
     assert {(row["size"], row["ranks"]) for row in rows} == {("standard", "4"), ("tiny", "2")}
     assert {row["wire_bytes"] for row in rows} == {"2048.0"}
     assert all("H200" in row["gpu"] for row in rows)
-    records = client.get(f"{address_of(problem)}.json?gpu=h200-sxm").json()["floors"]["rows"]
+    records = client.get(f"{problem.get_absolute_url()}.json?gpu=h200-sxm").json()["floors"]["rows"]
     assert [row["bound_us"] for row in rows] == [str(one["bound_us"]) for one in records]
 
 
@@ -57,7 +56,7 @@ def test_signature_and_tolerances_are_as_the_page_has_them(
     assert names == [one["name"] for one in problem.payload["signature"]]
     told = {row["dtype"]: float(row["atol"]) for row in table(client, problem, "table=tolerance")}
     assert told == {name: one["atol"] for name, one in problem.payload["tolerances"].items()}
-    assert "must hold as well" not in client.get(address_of(problem)).content.decode()
+    assert "must hold as well" not in client.get(problem.get_absolute_url()).content.decode()
 
 
 def test_a_limit_on_the_root_mean_square_is_shown_where_there_is_one(
@@ -69,7 +68,7 @@ def test_a_limit_on_the_root_mean_square_is_shown_where_there_is_one(
     rows = table(client, problem, "table=tolerance")
     assert {row["dtype"]: row["rms"] for row in rows} == {"float32": "", "bfloat16": "0.092"}
     assert {row["dtype"]: row["outliers"] for row in rows} == {"float32": "", "bfloat16": "8"}
-    page = client.get(address_of(problem)).content.decode()
+    page = client.get(problem.get_absolute_url()).content.decode()
     assert page.count("rms(abs(x - ref) / bound) &lt;= 0.092 must hold as well.") == 1
 
 
@@ -83,7 +82,7 @@ def test_an_output_has_a_tolerance_of_its_own(problem: Problem, client: Client) 
     own_row = (
         '<td><code>norm</code></td><td class="why">abs(x - ref) &lt;= bound, where bound is 2e-05'
     )
-    assert own_row in client.get(address_of(problem)).text
+    assert own_row in client.get(problem.get_absolute_url()).text
 
 
 @pytest.mark.parametrize("given", CATALOGUE, ids=lambda given: str(given["slug"]))
@@ -102,7 +101,7 @@ def test_a_page_has_every_limit_of_the_catalogue(given: JsonObject) -> None:
 
 
 def test_the_page_links_them_and_refuses_others(problem: Problem, client: Client) -> None:
-    page = client.get(address_of(problem)).text
+    page = client.get(problem.get_absolute_url()).text
     for query in ("floors&amp;gpu=h200-sxm", "baseline", "health", "signature", "tolerance"):
-        assert f'href="{address_of(problem)}.csv?table={query}"' in page
-    assert client.get(f"{address_of(problem)}.csv?table=prices").status_code == 400
+        assert f'href="{problem.get_absolute_url()}.csv?table={query}"' in page
+    assert client.get(f"{problem.get_absolute_url()}.csv?table=prices").status_code == 400

@@ -14,7 +14,7 @@ from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from leaderboard import account_settings
+from leaderboard.account_pages import login_settings
 from tests.leaderboard.people import PASSWORD, QUICK, is_in, log_in, person
 
 ISSUER = "https://id.example.org"
@@ -168,10 +168,10 @@ OPENID = {"OPENID_CLIENT_ID": "a", "OPENID_CLIENT_SECRET": "b", "OPENID_PROVIDER
 
 
 def test_the_environment_names_other_sites(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert account_settings.providers() == ({}, [])
+    assert login_settings.providers() == ({}, [])
     for name, value in (GITHUB | OPENID).items():
         monkeypatch.setenv(name, value)
-    found, origins = account_settings.providers()
+    found, origins = login_settings.providers()
     assert list(found) == ["github", "openid_connect"]
     assert origins == ["https://github.com", ISSUER]
     assert found["openid_connect"]["APPS"][0]["name"] == "id.example.org"
@@ -192,4 +192,4 @@ def test_half_a_configuration_stops_the_site(
     for name, value in half.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ImproperlyConfigured, match="Set "):
-        account_settings.providers()
+        login_settings.providers()

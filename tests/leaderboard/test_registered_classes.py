@@ -13,8 +13,8 @@ from django.test import Client
 from evaluator.messages.job import Backend
 from evaluator.messages.report import Verdict
 from leaderboard.board_pages import matrix_rows
-from leaderboard.charts.boards import MODE_COLOURS
 from leaderboard.delivery.cached_answers import CACHED
+from leaderboard.figures.charts.boards import MODE_COLOURS
 from leaderboard.kit.links import url
 from leaderboard.metrics import failures
 from leaderboard.metrics.failures import CORRECT, ENDINGS, Ending

@@ -10,7 +10,6 @@ import pytest
 from django.test import Client
 
 from leaderboard.models import Hardware, Problem, Run
-from leaderboard.problem_pages.problems import address_of
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +48,7 @@ def test_one_kernel_is_a_line_over_the_classes_of_one_gpu(problem: Problem, clie
     judged("Hand", problem, TWO, 3.0, mark="another source")
     judged("Else", problem, TWO, 1.5)
     judged("Hand", problem, "b200x8", 9.0)
-    page = client.get(f"{address_of(problem)}?hardware={TWO}").content.decode()
+    page = client.get(f"{problem.get_absolute_url()}?hardware={TWO}").content.decode()
     assert f"{FIGURE}?problem=1&amp;hardware={TWO}" in page
     query = f"problem=1&hardware={TWO}"
     name = f"Hand (zero-shot, {first.kernel.source_id[:10]})"
@@ -69,7 +68,7 @@ def test_a_gpu_with_one_number_of_ranks_has_no_such_figure(
 ) -> None:
     judged("Hand", problem, TWO, 2.0)
     judged("Hand", problem, "b200x4", 2.0)
-    assert FIGURE not in client.get(f"{address_of(problem)}?hardware={TWO}").content.decode()
+    assert FIGURE not in client.get(f"{problem.get_absolute_url()}?hardware={TWO}").content.decode()
 
 
 def test_a_kernel_handed_in_twice_names_both_submissions(problem: Problem, client: Client) -> None:

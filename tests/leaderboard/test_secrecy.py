@@ -28,8 +28,8 @@ from leaderboard.models import (
     Team,
     Visibility,
 )
-from leaderboard.site_pages.figure_pages import FIGURES
 from leaderboard.submissions import editing, teams
+from leaderboard.urls import FIGURES
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 from tests.leaderboard.uploads import Send

@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test import Client
 
-from leaderboard import account_settings
+from leaderboard.account_pages import login_settings
 from leaderboard.kit import environment as env
 from leaderboard.kit.secret_key_file import secret_key_path
 from leaderboard.models import LanguageModel
@@ -86,7 +86,7 @@ def test_mail_is_kept_where_no_server_is_named_and_nobody_waits_for_faults(
 ) -> None:
     for name in ("EMAIL_HOST", "ADMINS"):
         monkeypatch.setenv(name, given.get(name, ""))
-    read = runpy.run_path(account_settings.__file__)
+    read = runpy.run_path(login_settings.__file__)
     assert read["EMAIL_BACKEND"] == f"django.core.mail.backends.{backend}.EmailBackend"
     assert read["EMAIL_HOST"] == given.get("EMAIL_HOST", "localhost")
 

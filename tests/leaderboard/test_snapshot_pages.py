@@ -13,8 +13,9 @@ from django.http import FileResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from leaderboard.delivery import citing
 from leaderboard.models import Snapshot, Submission
-from leaderboard.publishing import citing, snapshots
+from leaderboard.publishing import snapshots
 from tests.leaderboard.frozen import freeze, make_board
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +87,9 @@ def test_nothing_else_is_served(board: dict[str, Submission], client: Client) ->
 def test_a_citation_names_tag_date_and_hash(client: Client) -> None:
     freeze("v1_final")
     row = Snapshot.objects.get()
-    made = citing.of_snapshot(row, "https://example.org/snapshots/v1_final")
+    made = citing.of_snapshot(
+        row, snapshots.manifest_digest(row), "https://example.org/snapshots/v1_final"
+    )
     for part in ("v1", row.created_at.date().isoformat(), snapshots.manifest_digest(row)):
         assert part in made["text"]
     entry = made["bibtex"]
@@ -95,7 +98,7 @@ def test_a_citation_names_tag_date_and_hash(client: Client) -> None:
     assert f"year   = {{{row.created_at.year}}}" in entry
     day = row.created_at.date().isoformat()
     named_by_day = Snapshot(tag=day, created_at=row.created_at, files=row.files)
-    assert citing.of_snapshot(named_by_day, "https://example.org")["text"].count(day) == 1
+    assert citing.of_snapshot(named_by_day, "0" * 64, "https://example.org")["text"].count(day) == 1
     page = client.get("/snapshots/v1_final").content.decode()
     assert "sha256sum -c" in page
     for file in row.files:

@@ -13,8 +13,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.messages.report import Verdict
-from leaderboard.charts import submissions as charts
-from leaderboard.charts.submissions import Series, Trail
+from leaderboard.figures.charts import submissions as charts
+from leaderboard.figures.charts.submissions import Series, Trail
 from leaderboard.model_pages import submission_kernels, submission_progress
 from leaderboard.model_pages.submission_progress import Progress
 from leaderboard.models import DataVersion, Problem, Run, Source, Submission

@@ -29,7 +29,7 @@ from leaderboard.read_model import summary, summary_check
 from leaderboard.read_model.kernel_filters import parts_of
 from leaderboard.read_model.leaderboard_rows import cells_in
 from leaderboard.runs import evaluation
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.running import claim, fresh, report_of
 from tests.leaderboard.timings import make_timing

@@ -23,8 +23,7 @@ from leaderboard.models import (
     Team,
 )
 from leaderboard.runs import banning
-from leaderboard.staff import moderation
-from leaderboard.submissions import teams
+from leaderboard.submissions import moderation, teams
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 

@@ -27,7 +27,7 @@ from evaluator.generate.__main__ import main
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.sandbox.hardware import environment
-from leaderboard.celery import Bell
+from leaderboard.kit.doorbells import Bell
 from leaderboard.models import ApiToken, Run, Scope, Submission, WorkerHost
 from leaderboard.runs import catalogue, evaluation
 from tests.evaluator.generate.server import Body, said, serving

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from leaderboard.notices import webhooks
+from leaderboard.runs import webhooks
 
 Server = http.server.ThreadingHTTPServer
 
@@ -42,9 +42,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def connect(connection: Any) -> None:
         connection.sock = socket.create_connection(made.server_address, 5)
 
-    monkeypatch.setattr("leaderboard.notices.webhooks.public_address", lambda host: "192.0.2.1")
-    monkeypatch.setattr("leaderboard.notices.webhooks._Pinned.connect", connect)
-    monkeypatch.setattr("leaderboard.notices.webhooks.TIMEOUT_S", 0.4)
+    monkeypatch.setattr("leaderboard.runs.webhooks.public_address", lambda host: "192.0.2.1")
+    monkeypatch.setattr("leaderboard.runs.webhooks._Pinned.connect", connect)
+    monkeypatch.setattr("leaderboard.runs.webhooks.TIMEOUT_S", 0.4)
     yield made
     made.shutdown()
     made.server_close()

@@ -19,7 +19,7 @@ from unittest.mock import Mock
 import pytest
 from django.conf import settings as site_settings
 
-from leaderboard import celery
+from leaderboard.kit import doorbells
 from leaderboard.models import ApiToken, Hardware, Kernel, Problem, Run, Scope, Summary, WorkerHost
 from leaderboard.models.runs import FINAL
 from leaderboard.runs import evaluation
@@ -47,9 +47,9 @@ def site(live_server: Any, settings: Any, tmp_path: Path, monkeypatch: Any) -> s
     settings.CELERY_BROKER_FOLDER = tmp_path / "broker"
     settings.PKB_LEASE_S, settings.PKB_HEARTBEAT_S, settings.PKB_POLL_S = 3, 1, 1
     settings.PKB_RERING_S, settings.PKB_HOST_SILENCE_S = 3, 4
-    monkeypatch.setattr(celery, "app", celery.make_app())
-    monkeypatch.setattr("leaderboard.submissions.queue.ring_later", celery.ring_later)
-    monkeypatch.setattr("leaderboard.runs.hosts.ring", celery.ring)
+    monkeypatch.setattr(doorbells, "app", doorbells.make_app())
+    monkeypatch.setattr("leaderboard.submissions.queue.ring_later", doorbells.ring_later)
+    monkeypatch.setattr("leaderboard.runs.hosts.ring", doorbells.ring)
     return str(live_server.url)
 
 
@@ -182,16 +182,16 @@ def test_a_broker_that_refuses_keeps_nobody_waiting(
 ) -> None:
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
     monkeypatch.delenv("CELERY_BROKER_URL", raising=False)  # Celery prefers it to its settings
-    monkeypatch.setattr(celery, "app", celery.make_app())
-    monkeypatch.setattr("leaderboard.submissions.queue.ring_later", celery.ring_later)
+    monkeypatch.setattr(doorbells, "app", doorbells.make_app())
+    monkeypatch.setattr("leaderboard.submissions.queue.ring_later", doorbells.ring_later)
     started_s = time.monotonic()
     runs = _enqueue(hardware, problem, [0.1] * 40)
     assert set(Run.objects.values_list("status", flat=True)) == {"queued"}
     bells = [(run.id, hardware.slug) for run in runs]
-    assert celery.ring(bells) == 0
+    assert doorbells.ring(bells) == 0
     assert time.monotonic() - started_s < 10  # to ask for each by itself took 80
     refusing = Mock(side_effect=OSError)
-    monkeypatch.setattr(celery.app, "send_task", refusing)
-    celery.ring_later(bells)
-    celery._BESIDE.submit(bool).result()
+    monkeypatch.setattr(doorbells.app, "send_task", refusing)
+    doorbells.ring_later(bells)
+    doorbells._BESIDE.submit(bool).result()
     assert refusing.call_count == 1

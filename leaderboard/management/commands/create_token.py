@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from leaderboard.models import ApiToken, Scope
-from leaderboard.staff.moderation import note_token
+from leaderboard.submissions.moderation import note_token
 
 GOOD_FOR = {"queues": "queue", "hosts": "host", "groups": "groups"}
 

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from leaderboard.models import ApiToken, Run
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 
 
 class Command(BaseCommand):

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from leaderboard.staff import groups
+from leaderboard.management import groups
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from leaderboard.staff import moderation
+from leaderboard.submissions import moderation
 
 
 class Command(BaseCommand):

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from django.core.management.base import BaseCommand
 
-from leaderboard.notices.delivery import deliver
 from leaderboard.runs import hosts
+from leaderboard.runs.notices import deliver
 
 
 class Command(BaseCommand):

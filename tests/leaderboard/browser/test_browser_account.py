@@ -13,8 +13,8 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from leaderboard.models import Problem, Run, Submission, Visibility
-from leaderboard.notices import delivery
 from leaderboard.runs import evaluation
+from leaderboard.runs import notices as delivery
 from tests.leaderboard import factory
 from tests.leaderboard.people import PASSWORD, QUICK
 from tests.leaderboard.running import claim, lose, report_of

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from django.utils.crypto import salted_hmac
 
-PURPOSE = "leaderboard.notices.webhooks"
+PURPOSE = "leaderboard.runs.webhooks"
 PORT = 443
 TIMEOUT_S = 5.0
 # A resolver takes as long as the name's own servers make it.

@@ -25,8 +25,8 @@ from leaderboard.models.notices import (
     Notice,
     NoticeChoice,
 )
-from leaderboard.notices import webhooks
-from leaderboard.notices.addresses import confirmed_address
+from leaderboard.runs import webhooks
+from leaderboard.runs.addresses import confirmed_address
 
 PAUSES = [timedelta(minutes=minutes) for minutes in (1, 5, 30, 120, 720)]
 AT_A_TIME = 100

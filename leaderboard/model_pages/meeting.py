@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 
 from django.db.models import Count, F, OuterRef, Q, Subquery
 
-from leaderboard.compare_pages.side_by_side import LETTERS
 from leaderboard.delivery.pages import Redirect
 from leaderboard.kit.links import url
+from leaderboard.model_pages.side_by_side import LETTERS
 from leaderboard.models import LeaderboardRow, PublishedResult, Submission
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, count_phrase, setting_query

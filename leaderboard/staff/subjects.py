@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from leaderboard.kit.links import url
 from leaderboard.models import Run, Source, Submission
 from leaderboard.models.teams import Viewer
-from leaderboard.staff.complaints import Subject
+from leaderboard.submissions.complaints import Subject
 
 KINDS = ("submission", "kernel", "run")
 

@@ -11,7 +11,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import DataVersion, Kernel, Moderation, Ruling, Run, Source, Submission
 from leaderboard.models.rulings import MAX_REASON
 from leaderboard.read_model import summary
-from leaderboard.staff.moderation import note
+from leaderboard.submissions.moderation import note
 
 
 def ruling_on(subject: Run | Source) -> Ruling | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from leaderboard.charts.drawing import (
+from leaderboard.figures.charts.drawing import (
     COLOURS,
     KERNEL_COLOUR,
     SYMBOLS,
@@ -17,7 +17,7 @@ from leaderboard.charts.drawing import (
     significant,
     speedup_axis,
 )
-from leaderboard.charts.problems import QUIET
+from leaderboard.figures.charts.problems import QUIET
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from leaderboard.kit.permissions import BAN, EDIT_ALL, JUDGE_AGAIN, RULE, may, s
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import AuditEntry, Moderation, Run, Source, Submission
 from leaderboard.models.rulings import MAX_REASON
-from leaderboard.staff import complaints, moderation, rulings
-from leaderboard.staff.complaints import Subject
-from leaderboard.staff_pages.subjects import named, owners_of, subject_called
+from leaderboard.staff.subjects import named, owners_of, subject_called
+from leaderboard.submissions import complaints, moderation, rulings
+from leaderboard.submissions.complaints import Subject
 
 MOST_SHOWN = 20
 STATES = (Moderation.ACCEPTED, Moderation.DISPUTED, Moderation.INVALIDATED)

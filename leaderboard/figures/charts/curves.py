@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.boards import Style, styles
-from leaderboard.charts.drawing import Spec, label, line_at
+from leaderboard.figures.charts.boards import Style, styles
+from leaderboard.figures.charts.drawing import Spec, label, line_at
 
 DASHES = ("solid", "longdash", "dashdot")
 PUBLISHED = " (published)"

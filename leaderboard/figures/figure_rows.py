@@ -6,10 +6,10 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from leaderboard.board_pages import claimed_figures
-from leaderboard.charts.boards import ByCategory, ModeCounts, Spread
-from leaderboard.charts.curves import Chances, Curve
 from leaderboard.delivery import cells
+from leaderboard.figures import claimed_figures
+from leaderboard.figures.charts.boards import ByCategory, ModeCounts, Spread
+from leaderboard.figures.charts.curves import Chances, Curve
 from leaderboard.figures.frame import LEAST_DRAWN
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores

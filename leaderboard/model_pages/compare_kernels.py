@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest
 
-from leaderboard.compare_pages.side_by_side import LETTERS, ComparedOutcome, are_apart
 from leaderboard.delivery.pages import BadQuery, Crumb, Page, Table, public_page
+from leaderboard.kit.diff import compared
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.verdicts import state, verdict_words
+from leaderboard.model_pages.side_by_side import LETTERS, ComparedOutcome, are_apart
 from leaderboard.models import Kernel, Run, Source, Visibility
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import setting_query
 from leaderboard.read_model.withholding import closed_to, disclosed, withheld_by_all
-from leaderboard.run_pages.diff import compared
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 MOST_RUNS = 400

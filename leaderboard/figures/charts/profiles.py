@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from leaderboard.charts.drawing import COLOURS, Spec, labels, stacked_bars
+from leaderboard.figures.charts.drawing import COLOURS, Spec, labels, stacked_bars
 
 BLUE, VERMILION, GREEN, *_, GREY = COLOURS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.charts.boards import ModeCounts
-from leaderboard.charts.curves import Chances, Curve
+from leaderboard.figures.charts.boards import ModeCounts
+from leaderboard.figures.charts.curves import Chances, Curve
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
@@ -14,6 +14,9 @@ from leaderboard.read_model.published_claims import Claim
 
 # Keys of a publication's file.
 CURVES, MODES = "fast_p_curve_read_off_plot", "failure_modes_zero_shot"
+READ_OFF = (
+    " Dotted: published; open points were read off the plot, full ones are its authors' counts."
+)
 
 
 def curves(claims: Sequence[Claim]) -> list[Curve]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leaderboard.charts.boards import ByCategory
-from leaderboard.charts.drawing import Spec, height_px, label, labels, stacked_bars
+from leaderboard.figures.charts.boards import ByCategory
+from leaderboard.figures.charts.drawing import Spec, height_px, label, labels, stacked_bars
 
 # Pale is little and dark is much, so it reads without colour too. Few values lie in the middle,
 # where neither dark nor white numbers are easy to read.

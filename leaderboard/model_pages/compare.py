@@ -10,10 +10,14 @@ from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from leaderboard.board_pages.categories import category_url
-from leaderboard.compare_pages import side_by_side
-from leaderboard.compare_pages.compare_kernels import kernels
-from leaderboard.compare_pages.meeting import (
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import BadQuery, Crumb, Page, Table, canonical_query, public_page
+from leaderboard.kit.links import category_url, url
+from leaderboard.kit.visible import visible
+from leaderboard.metrics.verdicts import words
+from leaderboard.model_pages import side_by_side
+from leaderboard.model_pages.compare_kernels import kernels
+from leaderboard.model_pages.meeting import (
     Places,
     called,
     compare_url,
@@ -23,12 +27,7 @@ from leaderboard.compare_pages.meeting import (
     meeting,
     stands,
 )
-from leaderboard.compare_pages.side_by_side import LETTERS, Bounds, ComparedProblem, Comparison
-from leaderboard.delivery import cells
-from leaderboard.delivery.pages import BadQuery, Crumb, Page, Table, canonical_query, public_page
-from leaderboard.kit.links import url
-from leaderboard.kit.visible import visible
-from leaderboard.metrics.verdicts import words
+from leaderboard.model_pages.side_by_side import LETTERS, Bounds, ComparedProblem, Comparison
 from leaderboard.models import Problem, Run
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Setting

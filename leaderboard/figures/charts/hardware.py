@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.drawing import (
+from leaderboard.figures.charts.drawing import (
     BASELINE_COLOUR,
     KERNEL_COLOUR,
     Spec,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.boards import Style, styles
-from leaderboard.charts.drawing import Spec, label, significant
-from leaderboard.charts.problems import QUIET
+from leaderboard.figures.charts.boards import Style, styles
+from leaderboard.figures.charts.drawing import Spec, label, significant
+from leaderboard.figures.charts.problems import QUIET
 
 # From such a ratio of the dearest to the cheapest on, points would lie on each other.
 WIDE = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.boards import ByCategory
-from leaderboard.charts.drawing import (
+from leaderboard.figures.charts.boards import ByCategory
+from leaderboard.figures.charts.drawing import (
     COLOURS,
     KERNEL_COLOUR,
     Spec,
@@ -17,7 +17,7 @@ from leaderboard.charts.drawing import (
     significant,
     speedup_axis,
 )
-from leaderboard.charts.problems import QUIET, axis_beside, rows_called
+from leaderboard.figures.charts.problems import QUIET, axis_beside, rows_called
 
 
 @dataclass(frozen=True, kw_only=True)

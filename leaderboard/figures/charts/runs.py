@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.drawing import (
+from leaderboard.figures.charts.drawing import (
     BASELINE_COLOUR,
     COLOURS,
     KERNEL_COLOUR,

@@ -10,10 +10,10 @@ from urllib.parse import quote
 from django.conf import settings
 from django.template import defaultfilters
 from django.templatetags.static import static
+from django.utils.module_loading import import_string
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from leaderboard.account_pages import frame
 from leaderboard.delivery import cells
 from leaderboard.kit.durations import spelt
 from leaderboard.kit.links import prefix, url
@@ -47,12 +47,15 @@ FRAME: dict[str, object] = {
 }
 
 
-def environment(**options: Any) -> Environment:
-    """Return the environment; a name that a page does not know is an error, no empty place."""
+def environment(*, words: str, **options: Any) -> Environment:
+    """Return the environment; an unknown name on a page is an error, not an empty place.
+
+    `words` is the dotted path of further names, with what each stands for.
+    """
     made = Environment(**{**options, "undefined": StrictUndefined})
     made.filters.update(FILTERS)
     made.globals.update(FRAME, url=url, static=functools.cache(static))
-    made.globals.update(frame.WORDS)
+    made.globals.update(import_string(words))
     made.globals["software_version"] = settings.SOFTWARE_VERSION
     made.globals["part"] = functools.partial(_part, made)
     return made

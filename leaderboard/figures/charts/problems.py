@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.drawing import (
+from leaderboard.figures.charts.drawing import (
     BASELINE_COLOUR,
     KERNEL_COLOUR,
     Spec,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date
 
 from leaderboard.models import Snapshot
-from leaderboard.publishing.snapshots import manifest_digest
 
 TITLE = "PKB Leaderboard"
 AUTHORS = "PKB Leaderboard contributors"
@@ -25,12 +24,12 @@ def live(url: str, seen: date) -> dict[str, str]:
     }
 
 
-def of_snapshot(snapshot: Snapshot, url: str) -> dict[str, str]:
-    """Return the context `cite` of a snapshot."""
+def of_snapshot(snapshot: Snapshot, digest: str, url: str) -> dict[str, str]:
+    """Return the context `cite` of a snapshot; `digest` is its manifest's SHA-256."""
     made, title = snapshot.created_at.date(), f"{TITLE}, snapshot {snapshot.tag}"
     # A snapshot may be called by its day.
     dated = title if made.isoformat() in title else f"{title}, {made.isoformat()}"
-    note = f"SHA-256 of MANIFEST.json: {manifest_digest(snapshot)}"
+    note = f"SHA-256 of MANIFEST.json: {digest}"
     return {
         "text": f"{AUTHORS} ({made.year}). {dated}. {url} ({note})",
         "bibtex": _bibtex(

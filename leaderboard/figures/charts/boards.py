@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.drawing import (
+from leaderboard.figures.charts.drawing import (
     COLOURS,
     SYMBOLS,
     Spec,
