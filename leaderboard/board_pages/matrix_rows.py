@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 from django.utils.safestring import SafeString
@@ -45,9 +44,6 @@ def legend(*, is_timed: bool) -> tuple[Mark, ...]:
     return (*right, *FAILURES.values())
 
 
-# Nothing was judged there; with an edge where a category begins.
-UNMARKED = ('<td class="o">·</td>', '<td class="o g">·</td>')
-UNSCORED = ('<td class="o">–</td>', '<td class="o g">–</td>')
 # With few columns there is room for the speedup itself.
 FEW_COLUMNS = 24
 # Of problems, by category; that of one that is not scored with a minus.
@@ -56,6 +52,16 @@ CELL_COLUMNS = (
     *("submission", "model", "harness", "problem", "verdict", "mode"),
     *("made", "correct", "speedup", "kernel", "run"),
 )
+
+
+class DrawnMark(NamedTuple):
+    """Holds a cell as drawn; an `edge` begins a category, what it `says` is its title."""
+
+    code: str
+    edge: bool
+    number: int
+    says: str
+    glyph: str
 
 
 class ProblemColumn(NamedTuple):
@@ -102,37 +108,27 @@ def row_cells(
     submission: int, marks: tuple[MatrixMark, ...], groups: Numbers, query: str
 ) -> SafeString:
     """Return the cells of a row. `query` leads to the same attempt of the same setting."""
-    start = escape(url("attempt", submission, 0).removesuffix("0"))
-    end = escape(f"?{query}" if query else "")
-    # What is written into a cell is a mark of ours or a number, or was escaped before.
     found = {cell.problem: cell for cell in marks}
     in_digits = sum(map(len, groups)) <= FEW_COLUMNS
-    made = []
-    for number, is_first in ((number, number == group[0]) for group in groups for number in group):
-        cell = found.get(number)
-        around = _around(cell, is_first, in_digits) if cell else None
-        if around is None:
-            made.append((UNMARKED if number > 0 else UNSCORED)[is_first])
-        else:
-            made.append(f"{around[0]}{start}{number:d}{end}{around[1]}")
-    return SafeString("".join(made))
+    drawn = [
+        _drawn(found.get(number), number, edge=number == group[0], in_digits=in_digits)
+        for group in groups
+        for number in group
+    ]
+    start = url("attempt", submission, 0).removesuffix("0")
+    return cells.draw("marks", drawn, start, f"?{query}" if query else "")
 
 
-def _around(cell: MatrixMark, edge: bool, in_digits: bool) -> tuple[str, str] | None:
-    """Return the markup before and after the address of a cell's run; None where nothing was
-    judged."""
-    mark = mark_of(cell)
-    if mark is None:
-        return None
-    says, drawn = mark.words, mark.glyph
+def _drawn(cell: MatrixMark | None, number: int, *, edge: bool, in_digits: bool) -> DrawnMark:
+    """Return what the macro `marks` shows of a cell; nothing was judged where it says nothing."""
+    mark = mark_of(cell) if cell else None
+    if cell is None or mark is None:
+        return DrawnMark("o", edge, number, "", "·" if number > 0 else "–")
+    says, glyph = mark.words, mark.glyph
     if cell.best_speedup is not None:
         says = cells.ratio_text(cell.best_speedup)
-        drawn = says.removesuffix("×") if in_digits else drawn
-    kind = f"{mark.code} g" if edge else mark.code
-    return (
-        f'<td class="{kind}"><a href="',
-        f'" title="{cell.problem:d}: {says}">{drawn}</a></td>',
-    )
+        glyph = says.removesuffix("×") if in_digits else glyph
+    return DrawnMark(mark.code, edge, number, says, glyph)
 
 
 def solved_cells(entries: Iterable[BoardRow], columns: Sequence[ProblemColumn]) -> SafeString:

@@ -25,7 +25,7 @@ _MARKS_A_ROW = 20
 _drawn_once = functools.lru_cache(maxsize=4096, typed=True)
 
 
-def _draw(macro: str, *values: object) -> SafeString:
+def draw(macro: str, *values: object) -> SafeString:
     """Draw a cell with a macro of the template, which escapes."""
     template = engines["jinja2"].env.get_template("_cells.html")  # type: ignore[attr-defined]
     return SafeString(getattr(template.module, macro)(*values))
@@ -33,7 +33,7 @@ def _draw(macro: str, *values: object) -> SafeString:
 
 def not_timed() -> SafeString:
     """Return the cell of a time where kernels were only checked."""
-    return _draw("not_timed")
+    return draw("not_timed")
 
 
 def joined(cells: Iterable[SafeString]) -> SafeString:
@@ -63,7 +63,7 @@ def _bar_cell(
     """Draw a share; `says`, made of numbers in this module, follows the interval in the title."""
     number, pale_to = _checked(value), _checked(likely)
     if number is None:
-        return _draw("missing")
+        return draw("missing")
     shown = f"{100 * number:.1f}"
     wide = shown if 0.0 <= number <= 1.0 else f"{_per_cent(number):.1f}"
     title, pale = says, ""
@@ -75,7 +75,7 @@ def _bar_cell(
         whisker = (low, f"{length:.1f}")
     if pale_to is not None and pale_to > number:
         pale = f"{_per_cent(pale_to):.1f}"
-    return _draw("bar", shown, title, pale, wide, whisker, below)
+    return draw("bar", shown, title, pale, wide, whisker, below)
 
 
 def _per_cent(share: float) -> float:
@@ -87,8 +87,8 @@ def heat_cell(value: Number) -> SafeString:
     """Return a share from 0 to 1 as per cent, tinted in eleven steps."""
     number = _checked(value)
     if number is None:
-        return _draw("missing")
-    return _draw("heat", round(10 * min(max(number, 0.0), 1.0)), f"{100 * number:.0f}")
+        return draw("missing")
+    return draw("heat", round(10 * min(max(number, 0.0), 1.0)), f"{100 * number:.0f}")
 
 
 @_drawn_once
@@ -97,7 +97,7 @@ def tinted_cell(value: Number, part: Number) -> SafeString:
     number, share = _checked(value), _checked(part)
     if number is None or share is None:
         return _cell(value, significant)
-    return _draw("heat", round(10 * min(max(share, 0.0), 1.0)), significant(number))
+    return draw("heat", round(10 * min(max(share, 0.0), 1.0)), significant(number))
 
 
 @_drawn_once
@@ -107,7 +107,7 @@ def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
     if number is None or least is None or most is None:
         return ratio_cell(value)
     interval = f"{significant(least)} – {significant(most)}"
-    return _draw("number", f"{significant(number)}×", interval)
+    return draw("number", f"{significant(number)}×", interval)
 
 
 @_drawn_once
@@ -121,7 +121,7 @@ def floor_cell(
 ) -> SafeString:
     """Return the least that a call must move or do, and the time for it; set off where it binds."""
     kind = " binds" if binds else ""
-    return _draw("number", text(_checked(amount)), _least_text(us), kind)
+    return draw("number", text(_checked(amount)), _least_text(us), kind)
 
 
 def _least_text(us: Number) -> str:
@@ -137,7 +137,7 @@ def reached_cell(us: Number, bound_us: Number, how: str = "") -> SafeString:
     if not taken or least is None:
         return _cell(us, microseconds_text)
     share = ", ".join(filter(None, (f"{100 * least / taken:.0f} %", how)))
-    return _draw("number", microseconds_text(taken), share)
+    return draw("number", microseconds_text(taken), share)
 
 
 @_drawn_once
@@ -174,14 +174,14 @@ def bytes_cell(value: Number) -> SafeString:
 def fraction_cell(part: Number, whole: Number) -> SafeString:
     top, bottom = _checked(part), _checked(whole)
     if top is None or bottom is None:
-        return _draw("missing")
-    return _draw("fraction", f"{top:,.0f}", f"{bottom:,.0f}")
+        return draw("missing")
+    return draw("fraction", f"{top:,.0f}", f"{bottom:,.0f}")
 
 
 def any_cell(value: object) -> SafeString:
     """Return text, escaped, or a number to three significant digits."""
     if isinstance(value, str):
-        return _draw("words", value)
+        return draw("words", value)
     number = _checked(value)
     return count_cell(number) if isinstance(value, int) else _cell(number, significant)
 
@@ -191,8 +191,8 @@ def change_cell(first: Number, then: Number) -> SafeString:
     """Return `3 → 5`: problems solved with one attempt and with k; a mean has one decimal."""
     before, after = _checked(first), _checked(then)
     if before is None:
-        return _draw("missing")
-    return _draw("change", _plain(before), MISSING if after is None else _plain(after))
+        return draw("missing")
+    return draw("change", _plain(before), MISSING if after is None else _plain(after))
 
 
 def _plain(number: float) -> str:
@@ -202,7 +202,7 @@ def _plain(number: float) -> str:
 def unit_marks(*counts: int) -> SafeString:
     """Return a small square for each thing counted, with class `u0`, `u1`, ... for each count."""
     kinds = [kind for kind, count in enumerate(counts) for _ in range(count)]
-    return _draw("units", kinds, _MARKS_A_ROW)
+    return draw("units", kinds, _MARKS_A_ROW)
 
 
 @_drawn_once
@@ -210,7 +210,7 @@ def margin_cell(value: Number, passed: bool) -> SafeString:
     """Return an error in units of the tolerance; said in words too where it failed."""
     number = _checked(value)
     text = MISSING if number is None else significant(number)
-    return _draw("margin", text, "pass" if passed else "fail")
+    return draw("margin", text, "pass" if passed else "fail")
 
 
 def share_text(value: Number) -> str:
@@ -267,8 +267,8 @@ def _scaled(value: Number, factor: int, units: tuple[str, ...]) -> str:
 def _cell(value: Number, text: Callable[[float], str]) -> SafeString:
     number = _checked(value)
     if number is None:
-        return _draw("missing")
-    return _draw("number", text(number))
+        return draw("missing")
+    return draw("number", text(number))
 
 
 def _checked(value: object) -> float | None:
