@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.apps import AppConfig, apps
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 
 
 class LeaderboardConfig(AppConfig):
@@ -12,11 +12,13 @@ class LeaderboardConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the admin, which Django would look for at the top only, and the rebuild."""
+        from leaderboard.operations import older_database
         from leaderboard.staff import admin  # noqa: F401
 
         _know_json_of_sqlite()
         _hide_tables_of_login()
         _end_sessions_without_second_factor()
+        pre_migrate.connect(older_database.refuse, sender=self)
         post_migrate.connect(_rebuild_if_outdated, sender=self)
         post_migrate.connect(_find_languages, sender=self)
 

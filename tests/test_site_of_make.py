@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tooling import places, services
+from tooling.console import Failure
 
 GIVEN = (
     *("DEBUG", "SECRET_KEY", "SECRET_KEY_FILE", "SECURE_COOKIES", "ALLOWED_HOSTS"),
@@ -59,6 +62,16 @@ def test_it_shows_its_own_error_pages_and_hashed_compressed_files(state: Path) -
     key = state / "secret_key"
     assert told["key"] == key.read_text()
     assert key.stat().st_mode & 0o077 == 0
+
+
+def test_its_older_database_is_refused_with_what_to_do(state: Path) -> None:
+    with closing(sqlite3.connect(state / "db.sqlite3")) as older, older:
+        older.execute("CREATE TABLE django_migrations (id, app, name, applied)")
+        older.execute("INSERT INTO django_migrations VALUES (1, 'leaderboard', '0094_x', NULL)")
+    with pytest.raises(
+        Failure, match=r"export with 0.1, import with 0.2.*manage.py restore FOLDER"
+    ):
+        services.manage("migrate", "--noinput")
 
 
 def test_a_key_is_made_once_and_only_where_none_is_given(

@@ -24,6 +24,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.models import Submission
+from leaderboard.operations import older_database
 from leaderboard.publishing import snapshots
 
 MANIFEST, SNAPSHOTS = "MANIFEST.json", "snapshots"
@@ -113,7 +114,7 @@ def restore(folder: Path, *, replace: bool) -> JsonDict:
     """Bring a backup back; return its manifest. What is there is replaced only if that is said.
 
     Raises BackupError, before anything is changed, for a folder that is none or is damaged, of
-    another kind of database or of a newer release, and for a site that has submissions.
+    another kind of database, of a newer release or too old, and for a site that has submissions.
     """
     manifest = checked(folder)
     if not replace and _has_submissions():
@@ -135,9 +136,12 @@ def checked(folder: Path) -> JsonDict:
         raise BackupError(f"it is of {kind}, this site has {connection.vendor}")
     if wrong := sorted(set(files.items()) ^ set(_digests(folder).items())):
         raise BackupError(f"{wrong[0][0]} is damaged, missing or not of this backup")
-    known = {"/".join(name) for name in MigrationLoader(None).disk_migrations or ()}
-    if newer := sorted(set(migrations) - known):
-        raise BackupError(f"it is of a newer release, which has the migration {newer[0]}")
+    applied = {(app, name) for app, _, name in (one.partition("/") for one in migrations)}
+    if older_database.is_too_old(applied):
+        raise BackupError(older_database.FIX)
+    unknown = applied - set(MigrationLoader(None).disk_migrations or ())
+    if newer := sorted(one for one in unknown if not older_database.is_of_0_1(*one)):
+        raise BackupError(f"it is of a newer release, which has the migration {'/'.join(newer[0])}")
     return manifest
 
 

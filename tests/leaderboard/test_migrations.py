@@ -1,98 +1,126 @@
-"""Rows of an older site keep what they told, and tell what is asked of them now."""
+"""A site of 0.1 is carried over whole or refused, and rows that pages read are of this format."""
 
 from __future__ import annotations
 
 import ast
+import io
+import json
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
-from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection, transaction
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
-from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import Verdict
-from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import (
+    AuditEntry,
     DataVersion,
-    LanguageModel,
+    Kernel,
     LeaderboardRow,
     Problem,
     ProblemAggregate,
     Run,
+    Submission,
     Summary,
     summaries,
 )
 from leaderboard.models.catalogue import SUMMARY_FORMAT, OutdatedSummaryError
+from leaderboard.operations import backup, older_database, readiness
+from leaderboard.read_model import summary_check
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.server
 
 FOLDER = Path(summaries.__file__).parent.parent / "migrations"
-BEFORE = [("leaderboard", "0003_decline")]
-PACKED = [("leaderboard", "0019_packed_parts")]
-TWO_NAMES = [("leaderboard", "0026_withheld_sources")]
-OLD_ENTRY = ("attempt", "run", "verdict", "cause", "speedup")
-FLOORS = RooflineBounds(wire_us=7.0, hbm_us=3.0, flops_us=1.0, latency_us=2.0)
-TMA = Mechanism(tag=Tag.TMA, evidence=Evidence.SASS, detail="UTMALDG")
+# `older_site.py` says how 0.1 made it.
+OLDER_SITE = Path(__file__).with_name("site_of_0_1.tar.xz")
+WORDS = "export with 0.1, import with 0.2"
+# `migrate` may recompute these, where this release reads another format.
+SUMMED_UP = {f"leaderboard.{name}" for name in ("summary", "leaderboardrow", "problemaggregate")}
+SUMMED_UP |= {"leaderboard.dataversion"}
 
 
 @pytest.fixture
-def newest(transactional_db: None) -> Iterator[None]:
-    """The database ends as it began, whatever the test did."""
-    yield
+def older_site(tmp_path: Path, settings: Any, transactional_db: None) -> Iterator[Path]:
+    """A folder with the backup and the rows of a site of 0.1. The database ends as it began."""
+    settings.STATE_DIR = tmp_path / "state"
+    backup.back_up(tmp_path / "before")
+    with tarfile.open(OLDER_SITE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    yield tmp_path / connection.vendor
+    backup.restore(tmp_path / "before", replace=True)
+
+
+def test_a_site_of_0_1_is_carried_over(older_site: Path, client: Client) -> None:
+    call_command("restore", str(older_site / "backup"))
     call_command("migrate", verbosity=0)
+    stored, now = json.loads((older_site / "rows.json").read_text()), io.StringIO()
+    call_command("dumpdata", stdout=now)
+    found = {(row["model"], row["pk"]): row["fields"] for row in json.loads(now.getvalue())}
+    assert len({row["model"] for row in stored if row["model"].startswith("leaderboard.")}) > 25
+    for row in stored:
+        if row["model"] not in SUMMED_UP:
+            values = found[row["model"], row["pk"]]
+            assert {name: values[name] for name in row["fields"]} == row["fields"]
+    kept = {row["model"] for row in stored} - SUMMED_UP
+    assert sum(row["model"] in kept for row in stored) == sum(model in kept for model, _ in found)
+    assert summary_check.differences() == []
+
+    assert "Open Model" in client.get("/").text
+    seen = Submission.objects.get(model__name="Open Model", visibility="public")
+    page = client.get(seen.get_absolute_url()).text
+    assert "Über zwei." in page
+    assert client.get(Run.objects.get(ruling__isnull=False).get_absolute_url()).status_code == 200
+    for rows in (Run.objects.filter(status="done"), Kernel.objects, AuditEntry.objects):
+        with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+            rows.update(id=1)
+    factory.make_judged(seen, Problem.objects.get(number=2))
+    assert readiness.is_schema_current()
 
 
-@pytest.mark.usefixtures("newest")
-def test_results_of_before_are_carried_over(problem: Problem) -> None:
-    submission = factory.make_submission(k=2)
-    run = factory.make_run(factory.make_kernel(submission, problem))
-    found: dict[str, Any] = {"floors": FLOORS, "mechanisms": (TMA, TMA), "flags": ("uses_nccl",)}
-    factory.finish(run, factory.make_report(run, **found))
-    factory.make_judged(submission, problem, Verdict.TIMEOUT)
-    expected = _stored()
-    assert expected["runs"][0]["utilisation"] == pytest.approx(7.0 * 1.3 / 100)
-
-    executor = MigrationExecutor(connection)
-    executor.migrate(BEFORE)
-    old = executor.loader.project_state(BEFORE).apps.get_model("leaderboard", "Summary")
-    for row in old.objects.all():
-        row.attempts = [{name: entry[name] for name in OLD_ENTRY} for entry in row.attempts]
-        row.save()
-    call_command("migrate", verbosity=0)
-    assert _stored() == expected
-    with pytest.raises(DatabaseError, match="append-only"):
-        Run.objects.update(message="")
+def test_a_database_that_0_1_left_behind_is_refused(
+    older_site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_command("restore", str(older_site / "backup"))
+    recorded = MigrationRecorder(connection).migration_qs
+    recorded.filter(name=older_database.LAST).delete()
+    before = set(recorded.values_list("app", "name"))
+    with pytest.raises(CommandError, match=WORDS):
+        call_command("migrate", verbosity=0)
+    assert set(recorded.values_list("app", "name")) == before
+    monkeypatch.setattr(readiness, "_found_current", set())
+    assert not readiness.is_schema_current()
 
 
-@pytest.mark.usefixtures("newest")
-def test_packed_rows_are_made_anew_of_the_runs(problem: Problem) -> None:
+def test_a_backup_that_0_1_made_before_its_last_migration_is_refused(older_site: Path) -> None:
+    path = older_site / "backup" / backup.MANIFEST
+    manifest = json.loads(path.read_text())
+    manifest["migrations"].remove(f"leaderboard/{older_database.LAST}")
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(CommandError, match=WORDS):
+        call_command("restore", str(older_site / "backup"))
+    assert not Submission.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_migrate_recomputes_once_what_another_release_summed_up(problem: Problem) -> None:
     fast, slow = factory.make_submission("Fast", k=2), factory.make_submission("Slow")
     factory.make_judged(fast, problem, speedup=2.0)
     factory.make_judged(slow, problem, Verdict.TIMEOUT)
     factory.make_judged(slow, factory.make_problem(2, "p2", "data"))
     expected = _stored()
-    executor = MigrationExecutor(connection)
-    executor.migrate(PACKED)
-    apps = executor.loader.project_state(PACKED).apps
-    apps.get_model("leaderboard", "Standing").objects.create(
-        submission_id=fast.pk,
-        hardware_id="cpu",
-        **{name: factory.SETTING[name] for name in ("world_size", "size", "dtype", "profile")},
-        **{"judge_version": "0", "attempted": 1, "made": 1, "total": "[[", "by_category": "{}"},
-        **{"solved": "", "cells": "", "kernels": "", "outcomes": ""},
-        **{"by_threshold": b"", "speedups": b""},
-    )
+    Summary.objects.all().delete()
+    DataVersion.objects.outdate_summary()
     version = DataVersion.objects.values_list("number", flat=True).get()
-    call_command("migrate", verbosity=0)
-    assert _stored() == expected
-    assert DataVersion.objects.current() == version + 1
-    call_command("migrate", verbosity=0)
-    assert DataVersion.objects.current() == version + 1
+    for _ in range(2):
+        call_command("migrate", verbosity=0)
+        assert _stored() == expected
+        assert DataVersion.objects.current() == version + 1
 
 
 @pytest.mark.parametrize("form", ["/", "/matrix", "/problems.json", "/leaderboard.csv"])
@@ -116,24 +144,6 @@ def test_a_summary_that_a_catalogue_left_unmade_is_made_by_the_next_call(client:
     assert client.get("/").status_code == 200
     call_command("sync_problems", verbosity=0)
     assert DataVersion.objects.get().summary_format == SUMMARY_FORMAT
-
-
-@pytest.mark.usefixtures("newest")
-@pytest.mark.parametrize("has_both", [True, False])
-def test_a_preview_becomes_the_model_that_it_is(problem: Problem, has_both: bool) -> None:
-    submission = factory.make_submission()
-    if has_both:
-        LanguageModel.objects.create(slug="gemini-3-pro", name="Gemini 3 Pro", vendor="Google")
-    executor = MigrationExecutor(connection)
-    executor.migrate(TWO_NAMES)
-    old = executor.loader.project_state(TWO_NAMES).apps.get_model("leaderboard", "LanguageModel")
-    old.objects.filter(pk=submission.model_id).update(
-        slug="gemini-3-pro-preview", name="gemini-3-pro-preview"
-    )
-    call_command("migrate", verbosity=0)
-    submission.refresh_from_db()
-    assert (submission.model.slug, submission.model.name) == ("gemini-3-pro", "Gemini 3 Pro")
-    assert not LanguageModel.objects.filter(slug="gemini-3-pro-preview").exists()
 
 
 def test_migrations_use_no_code_that_may_change() -> None:

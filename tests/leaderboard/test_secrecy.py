@@ -3,14 +3,12 @@ were not."""
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import transaction
@@ -21,7 +19,6 @@ from django.utils import timezone
 from leaderboard.delivery.cached_answers import CACHED
 from leaderboard.models import (
     DataVersion,
-    LanguageModel,
     Problem,
     Run,
     Submission,
@@ -185,21 +182,6 @@ def test_who_hands_in_a_model_of_the_same_name_learns_nothing(
     page = client.get("/models/zyxsentinel-9").content.decode()
     assert NAME.upper() in page
     assert not re.search(f"{VENDOR}|{NAME}", page)
-
-
-def test_models_of_before_become_those_of_their_owners() -> None:
-    hidden = factory.make_submission(NAME, visibility=Visibility.PRIVATE)
-    factory.make_submission(NAME, visibility=Visibility.PRIVATE, owner="other")
-    public = factory.make_submission("Open One")
-    factory.make_submission("Open One", visibility=Visibility.PRIVATE)
-    step = importlib.import_module("leaderboard.migrations.0051_hidden_models")
-    step.hide(apps, None)
-    assert not LanguageModel.objects.filter(pk=hidden.model_id).exists()
-    own = LanguageModel.objects.filter(name=NAME).values_list(
-        "slug", "submissions__owner__username"
-    )
-    assert sorted(name for slug, name in own if slug.startswith(".")) == ["other", "owner"]
-    assert public.model.submissions.count() == 2
 
 
 def test_a_published_submission_is_of_the_model_that_everybody_knows(send: Send) -> None:
