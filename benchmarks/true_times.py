@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from provenance import provenance
+from judged_lines import provenance
 
 import problems
 from evaluator.evaluate import evaluate

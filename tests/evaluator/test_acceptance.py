@@ -34,7 +34,7 @@ def stored() -> dict[str, Any]:
 def test_what_is_stored_is_what_the_rules_of_today_say(
     acceptance: ModuleType, stored: dict[str, Any]
 ) -> None:
-    results: Results = stored["kernels"]
+    results: Results = acceptance.results_of(stored)
     kernels = dict(acceptance.turns([], None))
     assert set(results) | set(stored["left_out"]) <= set(kernels)
     again = {name: acceptance.read_again(kernels[name], results[name]) for name in results}
@@ -46,7 +46,7 @@ def test_what_is_stored_is_what_the_rules_of_today_say(
 def test_an_earlier_result_is_read_by_the_header_of_today(
     acceptance: ModuleType, stored: dict[str, Any]
 ) -> None:
-    earlier = stored["kernels"][CHEAT]
+    earlier = acceptance.results_of(stored)[CHEAT]
     low = earlier["timing"]["speedup_low"]
     today = replace(named("gpu/misbehaving", "ticks_early"), ranks=(1,), speedup_below=1.4)
     found = acceptance.read_again(today, {**earlier, "complaints": ["of yesterday"]})

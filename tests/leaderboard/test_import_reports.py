@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
+import importlib
 import json
-import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from io import StringIO
@@ -40,14 +39,9 @@ Write = Callable[..., Path]
 
 def _producer() -> Any:
     """What the benchmarks on GPUs write their lines with."""
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "reports_file.py"
-    spec = importlib.util.spec_from_file_location("reports_file", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["reports_file"] = module
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+        return importlib.import_module("reports_file")
 
 
 PRODUCER = _producer()

@@ -141,11 +141,11 @@ def test_the_command_that_imports_a_tree_says_so(tmp_path: Path) -> None:
 @pytest.fixture
 def tree_reports(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(Path(settings.BASE_DIR) / "benchmarks"))
-    return importlib.import_module("tree_reports")
+    return importlib.import_module("reports_file")
 
 
 def _published(problem: Problem, name: str, notes: str = "one") -> dict[str, Any]:
-    """A line as benchmarks/tree_reports.py makes it."""
+    """A line as benchmarks/reports_file.py makes it."""
     line = line_of(problem, notes=notes, model="GPT-5.5", vendor="OpenAI", baseline=False)
     place = {"repository": "github.com/a/b", "commit": "0" * 40, "path": f"{TREE}/{name}_cuda.py"}
     size = len(line["source"].encode())
