@@ -33,11 +33,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import problems
 from problems import ProblemModule
-from problems.calls import call, keys_of_ties, mapped, true_answer
+from problems.audit.screen import outcome
 from problems.context import RankContext
-from problems.health import behaviour
-from problems.mesh import arguments, mesh_groups
-from problems.screen import outcome
+from problems.running.calls import call, keys_of_ties, mapped, true_answer
+from problems.running.mesh import arguments, mesh_groups
+from problems.sources import behaviour
 from problems.trials import TrialSpec, correctness_trials, timed_trial
 from problems.values import tensors
 

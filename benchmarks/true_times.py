@@ -201,7 +201,7 @@ def _times(rank: int, task: Task) -> list[float]:
     import torch.distributed as dist
     import torch.distributed._symmetric_memory as symmetric
 
-    from problems.mesh import arguments, mesh_groups
+    from problems.running.mesh import arguments, mesh_groups
 
     torch.cuda.set_device(rank)
     at: dict[str, Any] = {"rank": rank, "world_size": task.world}

@@ -224,7 +224,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="compile-house-") as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
         use_hopper()
-        from problems.mesh import join_world
+        from problems.running.mesh import join_world
 
         join_world("cpu", f"{folder}/store", 0, 1, is_shared=True)
         for kernel in kernels:

@@ -38,7 +38,7 @@ def be_rank(given: argparse.Namespace) -> int:
 
 def faults(kernel: HouseKernel, place: Place) -> list[str]:
     """Return what is wrong with the answer of each turn in which it is."""
-    from problems.screen import outcome, scene_of
+    from problems.audit.screen import outcome, scene_of
 
     module = problems.load(problems.find(kernel.slug))
     specs = specs_of(kernel, place)

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import problems
-from problems.calls import Inputs
 from problems.context import RankContext
-from problems.ranks import RankPool
+from problems.running.calls import Inputs
+from problems.running.ranks import RankPool
 from problems.trials import TrialSpec
 from tests.problems.rank_tasks import told_at_ties
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from problems import ProblemModule
-from problems.mesh import arguments
+from problems.running.mesh import arguments
 from problems.spec import Problem
 from problems.values import named_outputs, rebuilt, tensors
 

@@ -14,11 +14,11 @@ import torch.distributed as dist
 from torch.utils.flop_counter import FlopCounterMode
 
 import problems
-from problems.calls import call
+from problems.audit.rank_rules import socket_bytes
 from problems.context import RankContext
-from problems.mesh import mesh_groups
-from problems.rank_rules import socket_bytes
-from problems.ranks import RankFailure, RankPool
+from problems.running.calls import call
+from problems.running.mesh import mesh_groups
+from problems.running.ranks import RankFailure, RankPool
 from problems.trials import TrialSpec, plain_trial, timed_trial
 from problems.values import tensors
 

@@ -18,9 +18,9 @@ import torch
 
 import problems
 from problems import ProblemModule
+from problems.audit.drawn_options import statement_is_drawn
+from problems.audit.mutants import mutants_fit_the_reference
 from problems.context import RankContext
-from problems.drawn_options import statement_is_drawn
-from problems.mutants import mutants_fit_the_reference
 from problems.sources import reference_source
 from problems.spec import DEFAULT_TOLERANCES, Cost, GroupRef, Size
 from problems.trials import PROFILES, TrialSpec, correctness_trials, timed_trial

@@ -18,13 +18,13 @@ from torch.distributed import ProcessGroup
 
 import problems
 from problems import ProblemModule
-from problems.answers import HONEST, answers
-from problems.calls import Inputs, Outputs, call, keys_of_ties, true_answer
+from problems.audit.answers import HONEST, answers
+from problems.audit.scene import Scene
 from problems.comparison import compare
 from problems.context import RankContext
-from problems.mesh import mesh_groups
-from problems.ranks import RankFailure, RankPool
-from problems.scene import Scene
+from problems.running.calls import Inputs, Outputs, call, keys_of_ties, true_answer
+from problems.running.mesh import mesh_groups
+from problems.running.ranks import RankFailure, RankPool
 from problems.spec import Tolerance
 from problems.trials import TrialSpec, correctness_trials
 

@@ -17,12 +17,12 @@ from torch.distributed import ProcessGroup
 
 import problems
 from problems import ProblemModule
-from problems.calls import Inputs, Outputs, keys_of_ties, mapped, mutated, true_answer
+from problems.audit.screen import outcome, screen
 from problems.context import RankContext
 from problems.limits import compared
-from problems.mesh import arguments, mesh_groups
-from problems.ranks import RankPool
-from problems.screen import outcome, screen
+from problems.running.calls import Inputs, Outputs, keys_of_ties, mapped, mutated, true_answer
+from problems.running.mesh import arguments, mesh_groups
+from problems.running.ranks import RankPool
 from problems.spec import UPSTREAM_TOLERANCE, Tolerance
 from problems.trials import PROFILES, TrialSpec, correctness_trials, plain_trial
 from problems.values import equal_tensors, named_outputs
