@@ -106,24 +106,15 @@ def made(
     """Yield for each of these trials what its inputs are made from, the inputs, and groups."""
     import torch
 
-    from problems.context import RankContext
+    from problems.running.calls import drawn
     from problems.running.mesh import mesh_groups
 
     problem = problems.load(problems.find(kernel.slug))
     for spec in specs:
         dims = problem.dims(spec.m, spec.n, place.ranks)
-        context = RankContext(
-            rank=place.rank,
-            world_size=place.ranks,
-            number=kernel.number,
-            profile="hardened",
-            secret=SECRET,
-            dtype=getattr(torch, place.dtype),
-            device=place.device,
-            spec=spec,
-        )
+        how = {"secret": SECRET, "dtype": getattr(torch, place.dtype), "device": place.device}
         groups = mesh_groups(problem.problem.mesh, dims, place.rank, place.ranks)
-        yield context, problem.make_inputs(context, dims), groups
+        yield *drawn(problem, spec, place.rank, place.ranks, **how), groups
 
 
 def join(folder: str, rank: int, ranks: int, limit_s: float) -> torch.device:

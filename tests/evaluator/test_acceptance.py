@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.benchmark_scripts import BENCHMARKS, script
 from tests.evaluator.kernel_files import named
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 CHEAT, HONEST = "misbehaving/ticks_early", "honest/captured_graph"
 Results = dict[str, dict[str, Any]]
 
 
 @pytest.fixture
-def acceptance(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("gpu_acceptance")
+def acceptance() -> ModuleType:
+    return script("gpu_acceptance")
 
 
 @pytest.fixture

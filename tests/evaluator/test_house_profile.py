@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.benchmark_scripts import script
 from tests.evaluator.house_files import REPORTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,9 +36,8 @@ COPY = ("Memcpy DtoD (Device -> Device)", 2.0)
 
 
 @pytest.fixture
-def house_profile(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("house_profile")
+def house_profile() -> ModuleType:
+    return script("house_profile")
 
 
 def _events(*steps: tuple[str, float]) -> list[dict[str, Any]]:

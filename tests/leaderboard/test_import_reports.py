@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -28,6 +27,7 @@ from leaderboard.models import (
     Summary,
 )
 from leaderboard.runs import evaluation, imported_reports
+from tests.benchmark_scripts import script
 from tests.leaderboard import factory
 from tests.leaderboard.running import claim, unsaved
 
@@ -37,14 +37,7 @@ Line = dict[str, Any]
 Write = Callable[..., Path]
 
 
-def _producer() -> Any:
-    """What the benchmarks on GPUs write their lines with."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-        return importlib.import_module("reports_file")
-
-
-PRODUCER = _producer()
+PRODUCER: Any = script("reports_file")  # what the benchmarks on GPUs write their lines with
 
 
 def line_of(
