@@ -291,8 +291,8 @@ def main() -> int:
         print(f"{'ok' if check.passed else 'FAIL':<4} {check.name}: {check.detail}")
     surprises, left_out = acceptance.unexpected, acceptance.left_out
     surprises += [check.name for check in acceptance.checks if not check.passed]
-    print(f"{len(acceptance.results)} judged; not as expected: {', '.join(surprises) or 'none'}")
-    print(*(f"left out: {name}" for name in left_out), sep="\n")
+    told = f"{len(acceptance.results)} judged; not as expected: {', '.join(surprises) or 'none'}"
+    print(told, *(f"left out: {name}" for name in left_out), sep="\n")
     return 1 if surprises or left_out else 0
 
 
