@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch
 import torch.distributed as dist
-from provenance import provenance
+from judged_lines import provenance
 
 from evaluator.buffers import control_page as page
 from evaluator.buffers import cuda_kernel, cuda_memory, memory, sealing

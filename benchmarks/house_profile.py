@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from judged_lines import with_rows
 from reports_file import read
 
 import problems
@@ -48,6 +49,11 @@ from tests.evaluator.house_files import jitted
 OUT = Path(__file__).resolve().parent / "results" / "house-profile.json"
 HALF_A_TURN_US = 1000.0
 ALIKE = 1.1
+# What the file keeps of a row.
+COLUMNS = (
+    *("number", "problem", "hardware", "world_size", "launches", "local_us", "waiting_us"),
+    *("busy_us", "are_calls_alike", "hbm_us", "flops_us", "share", "idle", "timed_us"),
+)
 CALLS, SLOWEST, NAME_CHARS = 2, 3, 100
 MANY_CALLS = 1 << 40  # no L2 of outputs is left out
 Events = list[dict[str, Any]]
@@ -73,6 +79,15 @@ def rows(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
             yield row(line)
 
 
+def stored() -> dict[str, Any]:
+    """Read the file; its rows are by column."""
+    found: dict[str, Any] = json.loads(OUT.read_text())
+    return {
+        **found,
+        "rows": [dict(zip(found["columns"], one, strict=True)) for one in found["rows"]],
+    }
+
+
 def row(line: dict[str, Any]) -> dict[str, Any]:
     """Return what the profile of a kernel says."""
     job, report = line["job"], line["report"]
@@ -85,8 +100,6 @@ def row(line: dict[str, Any]) -> dict[str, Any]:
         "problem": line["problem"],
         "hardware": job["hardware"],
         "world_size": job["world_size"],
-        "kernel_digest": report["kernel_digest"],
-        "problem_digest": report["problem_digest"],
         "dropped_events": dropped,
         "launches": fmean(map(len, both)) if both else None,
         **figures(both, bounds(module, job, report["environment"]["hardware"])),
@@ -251,12 +264,13 @@ def main() -> int:
     given = arguments()
     found = sorted(rows(given.reports), key=lambda row: (row["hardware"], row["number"]))
     head = {"reports": [path.name for path in given.reports], "summary": summary(found)}
-    told = ",\n  ".join(map(json.dumps, found))
-    given.out.write_text(f'{json.dumps(head)[:-1]},\n "rows": [\n  {told}\n ]\n}}\n')
+    table = [[one[column] for column in COLUMNS] for one in found]
+    given.out.write_text(with_rows({**head, "columns": COLUMNS}, table))
     for one in found:
         where = f"{one['hardware']} {one['number']:3} {one['problem'][:40]:<40}"
         keys = ("launches", "local_us", "waiting_us", "busy_us", "hbm_us", "flops_us", "share")
         print(where, *(f"{one[key] if one[key] is not None else '-':>8}" for key in keys))
+        print("   ", *(f"{step['name']} {step['us']} us" for step in one["slowest"]), sep="  ")
     print(json.dumps(head["summary"], indent=1))
     return 0
 

@@ -1,17 +1,23 @@
-"""What `judge_kernels.py` keeps of each kernel that it judged: a line, of JSON."""
+"""What benchmarks keep: a line of JSON for each judged kernel, and what they ran on."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
+import subprocess
+import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from evaluator.messages.codec import encode
 from evaluator.messages.job import Job
 from evaluator.messages.report import JUDGE_VERSION, Report, Verdict
+from evaluator.sandbox.sandbox import REPOSITORY
 
 STOOD_STILL = "while standing still"  # how a verdict of `timeout` says that it is no limit's
 KEPT = ("verdict", "phase", "cause", "message", "evidence", "ranks", "flags", "phase_s")
@@ -94,3 +100,33 @@ def summary(lines: list[dict[str, Any]]) -> str:
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The lines of an earlier call; none where there was none."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def with_rows(head: dict[str, Any], rows: Iterable[Any]) -> str:
+    """Write a JSON document of which each row is a line."""
+    body = ",\n  ".join(map(json.dumps, rows))
+    return f'{json.dumps(head)[:-1]},\n "rows": [\n  {body}\n ]\n}}\n'
+
+
+def provenance() -> dict[str, Any]:
+    """Describe the moment, code and GPUs of a measurement."""
+    import torch
+
+    query = ("nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm", "--format=csv,noheader")
+    commit = _output("git", "-c", "safe.directory=*", "-C", str(REPOSITORY), "rev-parse", "HEAD")
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit.strip() or None,
+        "judge": JUDGE_VERSION,
+        "gpus": _output(*query).strip().splitlines(),
+        "python": sys.version.partition(" ")[0],
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "nccl": None if torch.version.cuda is None else list(torch.cuda.nccl.version()),  # type: ignore[no-untyped-call]
+    }
+
+
+def _output(*command: str) -> str:
+    with contextlib.suppress(OSError):
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return ""

@@ -33,11 +33,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import problems
 from problems import ProblemModule
-from problems.calls import call, keys_of_ties, mapped, true_answer
-from problems.context import RankContext
-from problems.health import behaviour
-from problems.mesh import arguments, mesh_groups
-from problems.screen import outcome
+from problems.audit.screen import outcome
+from problems.running.calls import call, drawn, keys_of_ties, mapped, true_answer
+from problems.running.mesh import arguments, mesh_groups
+from problems.sources import behaviour
 from problems.trials import TrialSpec, correctness_trials, timed_trial
 from problems.values import tensors
 
@@ -51,22 +50,8 @@ def contexts(
 ) -> list[dict[str, object]]:
     """Inputs of this rank for every trial."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
-    return [
-        module.make_inputs(
-            RankContext(
-                rank=rank,
-                world_size=world_size,
-                number=module.problem.number,
-                spec=spec,
-                profile=profile,
-                secret=SECRET,
-                dtype=dtype,
-                device=torch.device("cuda", rank),
-            ),
-            module.dims(spec.m, spec.n, world_size),
-        )
-        for spec in specs
-    ]
+    how = {"secret": SECRET, "dtype": dtype, "device": torch.device("cuda", rank)}
+    return [drawn(module, spec, rank, world_size, profile=profile, **how)[1] for spec in specs]
 
 
 def largest_error(

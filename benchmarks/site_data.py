@@ -1,4 +1,4 @@
-"""A site full of made-up results, for measurements: what a year of use may leave behind.
+"""A site full of made-up results, and one more: what a year of use may leave behind.
 
 Rows are made as the site makes them, in bulk; the summary is then made by the site's own code.
 """
@@ -8,27 +8,28 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
+import statistics
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
+from evaluator.messages.codec import encode
 from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import (
     JUDGE_VERSION,
     Environment,
     GpuState,
     Isolation,
-    OutputCheck,
     Phase,
     Report,
-    Timing,
-    Trial,
     Verdict,
 )
 from evaluator.messages.roofline_bounds import RooflineBounds
@@ -49,10 +50,13 @@ from leaderboard.models import (
     WorkerHost,
 )
 from leaderboard.read_model import summary
+from leaderboard.runs import claims, evaluation
 from leaderboard.runs.claims import Claimant
 from leaderboard.runs.hosts import register
 from leaderboard.runs.report_checks import setting_of
 from leaderboard.runs.reports import columns_of
+from tests.leaderboard.factory import make_trial
+from tests.leaderboard.timings import make_timing
 
 FAILURES = (
     *(Verdict.OUTPUT_MISMATCH, Verdict.OUTPUT_MISMATCH, Verdict.RUNTIME_ERROR, Verdict.TIMEOUT),
@@ -195,8 +199,8 @@ def report(verdict: Verdict, tags: tuple[Tag, ...], speedup: float = 1.0) -> Rep
         environment=Environment(hardware=GPUS, host="host-1", versions={"torch": "2.11"}),
         phase=Phase.TIMED if is_ok else Phase.VERIFY,
         flags=("uses_nccl",) if Tag.NCCL in tags else (),
-        trials=tuple(_trial(number, is_ok) for number in range(6)),
-        timing=_timing(speedup) if is_ok else None,
+        trials=tuple(make_trial(number, is_ok, 4) for number in range(6)),
+        timing=make_timing(speedup, BASELINE_US) if is_ok else None,
         floors=RooflineBounds(wire_us=20.0, hbm_us=12.0, flops_us=3.0, latency_us=4.0),
         mechanisms=tuple(
             Mechanism(tag=tag, evidence=Evidence.SOURCE, detail="named") for tag in tags
@@ -238,35 +242,36 @@ def claimant(run: Run) -> Claimant:
     return Claimant(token=token, host="host-1", **told)
 
 
-def _timing(speedup: float) -> Timing:
-    baseline = tuple(BASELINE_US + i % 7 - 3 for i in range(21))
-    return Timing(
-        kernel_us=BASELINE_US / speedup,
-        baseline_us=BASELINE_US,
-        speedup=speedup,
-        speedup_low=0.97 * speedup,
-        speedup_high=1.03 * speedup,
-        kernel_single_us=BASELINE_US / speedup,
-        baseline_single_us=BASELINE_US,
-        empty_us=10.0,
-        burst_calls=16,
-        warmup_calls=100,
-        timed_calls=336,
-        kernel_bursts_us=tuple(us / speedup for us in baseline),
-        baseline_bursts_us=baseline,
-    )
+def updating(repeats: int, show: Callable[[], object]) -> dict[str, float]:
+    """Measure milliseconds of one more result, at another speed than any before it: what the
+    incremental update adds to the time in which it is stored, that time, and how long until `show`
+    has made the front page."""
+    kernels = Kernel.objects.select_related("problem").order_by("pk")[: repeats * 97 : 97]
+    added, stored, shown = [], [], []
+    for kernel in kernels:
+        alone, _ = _storing(kernel, show, is_updated=False)
+        whole, until_shown = _storing(kernel, show, is_updated=True)
+        added.append(whole - alone)
+        stored.append(whole)
+        shown.append(until_shown)
+    return {
+        "incremental update, ms": statistics.median(added),
+        "whole finish, ms": statistics.median(stored),
+        "finish and next front page, ms": statistics.median(shown),
+    }
 
 
-def _trial(number: int, passed: bool) -> Trial:
-    checks = tuple(
-        OutputCheck(
-            rank=rank,
-            output="out",
-            elements=1 << 20,
-            mismatched=0 if passed else 37,
-            max_error=0.3 if passed else 12.0,
-            verdict=Verdict.OK if passed else Verdict.OUTPUT_MISMATCH,
-        )
-        for rank in range(4)
-    )
-    return Trial(trial=number, m=1024, n=1024, note="published shape", checks=checks)
+def _storing(kernel: Any, show: Callable[[], object], *, is_updated: bool) -> tuple[float, float]:
+    """Milliseconds until a new result of a kernel is stored, and until the front page is there."""
+    names = ("problem_digest", "hardware", "world_size", "size", "dtype", "profile", "device")
+    old = Run.objects.filter(kernel=kernel).defer("report_packed")[0]
+    run = Run.objects.create(kernel=kernel, **{name: getattr(old, name) for name in names})
+    holding = claims.lease(run.pk, claimant(run)).holding
+    found = encode(report_of(run, random.lognormvariate(0.0, 0.6)))
+    update = summary.update if is_updated else lambda run: None
+    began = time.perf_counter()
+    with mock.patch.object(summary, "update", update):
+        evaluation.finish(run.pk, holding, found)
+    done = time.perf_counter()
+    show()
+    return (done - began) * 1e3, (time.perf_counter() - began) * 1e3

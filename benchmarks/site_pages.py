@@ -16,41 +16,29 @@ import contextlib
 import functools
 import json
 import os
-import random
+import re
 import resource
+import shutil
+import socket
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 UNWANTED = ("torch", "pandas", "numpy", "plotly")
 PATIENCE_S, LEAST_REPEATS = 15.0, 9
+# Workers with one request at a time, and as docs/deploy.md starts them.
+KINDS = {"plain": (), "as deployed": ("--worker-class", "gthread", "--threads", "8")}
+WRK = ("wrk", "-t1", "-c8", "-d5s", "-H", "Accept-Encoding: gzip")
+# One row of the table: what a page is called, its address, and what it took.
+Page = dict[str, Any]
 Url = tuple[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """`queries` leaves out the one for the data version, which every request makes. `cpu_ms` is
-    this process's time on a processor, which others' load does not lengthen as much; `first_ms` is
-    cold, where nothing that bounded caches remember of earlier pages helps."""
-
-    name: str
-    address: str
-    status: int
-    cold_ms: float
-    cold_p95_ms: float
-    first_ms: float
-    cpu_ms: float
-    kept_ms: float
-    not_modified_ms: float
-    queries: int
-    gzip_kb: float
 
 
 def prepare(folder: Path) -> None:
@@ -62,6 +50,7 @@ def prepare(folder: Path) -> None:
         "ALLOWED_HOSTS": "localhost,127.0.0.1",
         "DJANGO_SETTINGS_MODULE": "leaderboard.settings",
         "LOG_LEVEL": "ERROR",
+        "ACCESS_LOG": os.devnull,
     }
     import django
     from django.core.management import call_command
@@ -171,6 +160,8 @@ def times_ms(
 
 
 def measure(name: str, address: str, repeats: int) -> Page:
+    """Time a page. `queries` leaves out the one for the data version, which every request makes.
+    `cpu_ms` is this process's time on a processor, which others' load lengthens less."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -181,67 +172,18 @@ def measure(name: str, address: str, repeats: int) -> Page:
         asked = sum("dataversion" not in query["sql"] for query in queries)
     etag = fields.get("ETag", "")
     cold = times_ms(lambda: ask(address), repeats, forget)
-    first = times_ms(lambda: ask(address), repeats // 3, forget_all)
-    cpu = times_ms(lambda: ask(address), repeats // 3, forget, time.process_time)
-    kept = times_ms(lambda: ask(address), repeats * 5, lambda: None)
-    same = times_ms(lambda: ask(address, etag), repeats * 5, lambda: None)
-    return Page(
-        name=name,
-        address=address,
-        status=status,
-        cold_ms=statistics.median(cold),
-        cold_p95_ms=cold[int(len(cold) * 0.95)],
-        first_ms=statistics.median(first),
-        cpu_ms=statistics.median(cpu),
-        kept_ms=statistics.median(kept),
-        not_modified_ms=statistics.median(same),
-        queries=asked,
-        gzip_kb=len(body) / 1024,
-    )
-
-
-def updating(repeats: int) -> dict[str, float]:
-    """Return milliseconds of one more result, at another speed than any before it: what the
-    incremental update adds to the time in which it is stored, that time, and how long until the
-    front page shows it."""
-    from leaderboard.models import Kernel
-
-    kernels = Kernel.objects.select_related("problem").order_by("pk")[: repeats * 97 : 97]
-    added, stored, shown = [], [], []
-    for kernel in kernels:
-        alone, _ = storing(kernel, is_updated=False)
-        whole, until_shown = storing(kernel, is_updated=True)
-        added.append(whole - alone)
-        stored.append(whole)
-        shown.append(until_shown)
-    return {
-        "incremental update, ms": statistics.median(added),
-        "whole finish, ms": statistics.median(stored),
-        "finish and next front page, ms": statistics.median(shown),
+    others = {
+        "first_ms": times_ms(lambda: ask(address), repeats // 3, forget_all),
+        "cpu_ms": times_ms(lambda: ask(address), repeats // 3, forget, time.process_time),
+        "kept_ms": times_ms(lambda: ask(address), repeats * 5, lambda: None),
+        "not_modified_ms": times_ms(lambda: ask(address, etag), repeats * 5, lambda: None),
     }
-
-
-def storing(kernel: Any, *, is_updated: bool) -> tuple[float, float]:
-    """Milliseconds until a new result of a kernel is stored, and until the front page is there."""
-    from site_data import claimant, report_of
-
-    from evaluator.messages.codec import encode
-    from leaderboard.models import Run
-    from leaderboard.read_model import summary
-    from leaderboard.runs import claims, evaluation
-
-    names = ("problem_digest", "hardware", "world_size", "size", "dtype", "profile", "device")
-    old = Run.objects.filter(kernel=kernel).defer("report_packed")[0]
-    run = Run.objects.create(kernel=kernel, **{name: getattr(old, name) for name in names})
-    holding = claims.lease(run.pk, claimant(run)).holding
-    found = encode(report_of(run, random.lognormvariate(0.0, 0.6)))
-    update = summary.update if is_updated else lambda run: None
-    began = time.perf_counter()
-    with mock.patch.object(summary, "update", update):
-        evaluation.finish(run.pk, holding, found)
-    done = time.perf_counter()
-    ask("/")
-    return (done - began) * 1e3, (time.perf_counter() - began) * 1e3
+    return {
+        **{"name": name, "address": address, "status": status},
+        **{"cold_ms": statistics.median(cold), "cold_p95_ms": cold[int(len(cold) * 0.95)]},
+        **{key: statistics.median(found) for key, found in others.items()},
+        **{"queries": asked, "gzip_kb": len(body) / 1024},
+    }
 
 
 def table(pages: list[Page]) -> str:
@@ -249,14 +191,61 @@ def table(pages: list[Page]) -> str:
         "| page | cold, ms | p95 | first | CPU | kept | 304 | queries | kB gzip |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
+    cells = "| `{name}` | {cold_ms:.1f} | {cold_p95_ms:.1f} | {first_ms:.1f} | {cpu_ms:.1f} "
+    cells += "| {kept_ms:.2f} | {not_modified_ms:.2f} | {queries} | {gzip_kb:.1f} |"
     lines += [
-        f"| `{page.name}` | {page.cold_ms:.1f} | {page.cold_p95_ms:.1f} | {page.first_ms:.1f} "
-        f"| {page.cpu_ms:.1f} | {page.kept_ms:.2f} | {page.not_modified_ms:.2f} "
-        f"| {page.queries} | {page.gzip_kb:.1f} |"
-        + ("" if page.status == 200 else f" status {page.status}")
+        cells.format(**page) + ("" if page["status"] == 200 else f" status {page['status']}")
         for page in pages
     ]
     return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def gunicorn(*options: str) -> Iterator[tuple[str, int]]:
+    """Start it with two workers; yield its address and process id."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        where = f"127.0.0.1:{probe.getsockname()[1]}"
+    program = str(Path(sys.executable).parent / "gunicorn")
+    command = [program, "leaderboard.wsgi:application", "--bind", where, "--workers", "2"]
+    command += options
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as server:
+        time.sleep(4)
+        try:
+            yield f"http://{where}", server.pid
+        finally:
+            server.terminate()
+
+
+def load(address: str) -> dict[str, Any]:
+    """Count requests a second for a page from the cache; weigh a worker afterwards."""
+    if shutil.which("wrk") is None:
+        return {"requests": "wrk is not installed"}
+    return {kind: _load(address, options) for kind, options in KINDS.items()}
+
+
+def _load(address: str, options: Sequence[str]) -> dict[str, Any]:
+    with gunicorn(*options) as (site, pid):
+        with urllib.request.urlopen(site + address) as answer:
+            etag = answer.headers["ETag"]
+        rates = {
+            "whole": _rate(site + address),
+            "304": _rate(site + address, f"If-None-Match: {etag}"),
+        }
+        workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        weights = [_rss_mb(worker) for worker in workers]
+    return {"requests/s": rates, "worker RSS without mapped files, MB": max(weights)}
+
+
+def _rate(url: str, header: str = "X-Nothing: 1") -> float:
+    done = subprocess.run([*WRK, "-H", header, url], capture_output=True, text=True, check=True)
+    found = re.search(r"Requests/sec:\s+([\d.]+)", done.stdout)
+    return float(found[1]) if found else 0.0
+
+
+def _rss_mb(pid: str) -> float:
+    found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) / 1024 if found else 0.0
 
 
 def main() -> None:
@@ -270,8 +259,7 @@ def main() -> None:
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     prepare(asked.folder)
-    from site_data import Amount, fill
-    from site_load import load
+    from site_data import Amount, fill, updating
 
     from leaderboard.models import Run
 
@@ -281,12 +269,12 @@ def main() -> None:
     wanted = [url for url in addresses() if url[0].startswith(asked.only)]
     pages = [measure(*url, asked.repeats) for url in wanted]
     print(table(pages), flush=True)
-    found["pages"] = [asdict(page) for page in pages]
+    found["pages"] = pages
     found["loaded"] = [name for name in UNWANTED if name in sys.modules]
     found["this process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if not asked.only:
-        found["update"] = updating(asked.repeats)
-        found["load"] = load(pages[0].address)
+        found["update"] = updating(asked.repeats, lambda: ask("/"))
+        found["load"] = load(pages[0]["address"])
     print(json.dumps({k: v for k, v in found.items() if k != "pages"}, indent=1))
     if asked.out:
         asked.out.write_text(json.dumps(found, indent=1) + "\n")

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from provenance import provenance
+from judged_lines import provenance
 
 import problems
 from evaluator.evaluate import evaluate
@@ -201,7 +201,7 @@ def _times(rank: int, task: Task) -> list[float]:
     import torch.distributed as dist
     import torch.distributed._symmetric_memory as symmetric
 
-    from problems.mesh import arguments, mesh_groups
+    from problems.running.mesh import arguments, mesh_groups
 
     torch.cuda.set_device(rank)
     at: dict[str, Any] = {"rank": rank, "world_size": task.world}
@@ -253,23 +253,14 @@ def _inputs(rank: int, task: Task, trial: int) -> tuple[dict[str, object], list[
     """Return arguments to call with, and each of their tensors with what it is filled from."""
     import torch
 
-    from problems.context import RankContext
+    from problems.running.calls import drawn
     from problems.trials import timed_trial
     from problems.values import rebuilt, tensors
 
     module, secret = problems.load(task.name), b"true times"
-    size = module.problem.sizes[task.size]
-    context = RankContext(
-        rank=rank,
-        world_size=task.world,
-        number=module.problem.number,
-        spec=timed_trial(module.problem, task.size, trial, secret),
-        profile="hardened",
-        secret=secret,
-        dtype=torch.bfloat16,
-        device=torch.device("cuda", rank),
-    )
-    fresh = module.make_inputs(context, module.dims(size.m, size.n, task.world))
+    spec = timed_trial(module.problem, task.size, trial, secret)
+    how = {"secret": secret, "dtype": torch.bfloat16, "device": torch.device("cuda", rank)}
+    _, fresh = drawn(module, spec, rank, task.world, **how)
     copies = {name: rebuilt(value, torch.clone) for name, value in fresh.items()}
     pairs = [
         pair

@@ -13,7 +13,7 @@ from problems.topology import class_called, problem_text
 from problems.trials import PROFILES
 
 if TYPE_CHECKING:
-    from problems.ranks import RankPool
+    from problems.running.ranks import RankPool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,7 +86,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     """Print what rules complain of, or what is still due; return 1 when one complains."""
-    from problems.checks import complaints, due
+    from problems.audit.checks import complaints, due
 
     names, found = _names(arguments), 0
     for name, complaint in complaints(names):
@@ -103,7 +103,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _screen(arguments: argparse.Namespace) -> int:
     """Print surprises; return 1 for a finding not as it should be, or a problem that fails."""
-    from problems.ranks import RankFailure, RankPool
+    from problems.running.ranks import RankFailure, RankPool
 
     device = "cuda" if arguments.cuda else "cpu"
     surprises = 0
@@ -120,8 +120,8 @@ def _screen(arguments: argparse.Namespace) -> int:
 
 def _screen_one(ranks: RankPool, name: str, arguments: argparse.Namespace) -> int:
     """Print what is found of one problem; return how many findings are not as they should be."""
-    from problems.health import merged
-    from problems.screen import screen
+    from problems.audit.health import merged
+    from problems.audit.screen import screen
 
     given = {"profile": arguments.profile, "size": arguments.size}
     secrets = (f"screen {number}".encode() for number in range(arguments.secrets))
@@ -142,7 +142,7 @@ def _screen_one(ranks: RankPool, name: str, arguments: argparse.Namespace) -> in
 
 def _audit(arguments: argparse.Namespace) -> int:
     """Screen and store; return 1 when a scored problem errs under `hardened`, or any fails."""
-    from problems import health
+    from problems.audit import health
 
     erring = _audit_checks(arguments)
     if arguments.profile is None:
@@ -153,8 +153,8 @@ def _audit(arguments: argparse.Namespace) -> int:
 
 def _audit_checks(arguments: argparse.Namespace) -> int:
     """Screen and store; return how many problems err."""
-    from problems import health
-    from problems.ranks import RankFailure
+    from problems.audit import health
+    from problems.running.ranks import RankFailure
 
     erring = 0
     where = {"cuda": arguments.cuda, "is_shared": arguments.shared, "size": arguments.size}
@@ -178,8 +178,8 @@ def _audit_checks(arguments: argparse.Namespace) -> int:
 def _audit_work(names: Sequence[str]) -> int:
     """Measure, store and print the work of timed calls; return how many problems fail."""
     from problems import timed_work
-    from problems.measured_work import measured
-    from problems.ranks import RankFailure
+    from problems.audit.measured_work import measured
+    from problems.running.ranks import RankFailure
 
     failed = 0
     for slug, found in measured(names):

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import problems
-from problems import ProblemModule, health
+from problems import ProblemModule
 from problems.limits import compared
-from problems.sources import reference_source
+from problems.sources import behaviour, reference_source
 from problems.timed_work import work_share
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problems.json"
@@ -121,7 +121,7 @@ def _baselines(module: ProblemModule) -> list[dict[str, Any]]:
         document: dict[str, Any] = json.loads(path.read_text())
         measured = document.pop("problems").get(module.slug, {})
         if "us" in measured:
-            current = measured.pop("behaviour") == health.behaviour(module)
+            current = measured.pop("behaviour") == behaviour(module)
             rows.append({**document, **measured, "current": current})
     return rows
 

@@ -1,23 +1,52 @@
-"""Read a problem file's text: the reference as models are shown it."""
+"""Read a problem file's text: the reference as models are shown it, and what its check needs."""
 
 from __future__ import annotations
 
 import ast
+import hashlib
+from collections.abc import Sequence
 
 from problems import ProblemModule
+
+BEHAVIOUR = {
+    *("number", "mutates", "mesh", "m_step", "n_step", "sizes", "outputs"),
+    *("tolerances", "output_tolerances", "wire_bits", "settles_upstream"),
+}
+OURS = {"tolerances", "output_tolerances", "wire_bits"}  # PKB's check has its own
+THEIRS = {"settles_upstream"}  # and `hardened` always settles
 
 
 def reference_source(module: ProblemModule) -> str:
     """Return the reference, its private helpers and their imports: a text that runs alone."""
     text = module.path.read_text()
-    body = ast.parse(text).body
-    helpers = [n for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("_")]
-    reference = next(n for n in body if getattr(n, "name", "") == "reference")
-    functions = "\n\n\n".join(_source(text, node) for node in [*helpers, reference])
+    written = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    helpers = [node for node in written if node.name.startswith("_")]
+    reference = next(node for node in written if node.name == "reference")
+    functions = "\n\n\n".join(_lines_without(text, node, []) for node in [*helpers, reference])
     return f"import torch\nimport torch.distributed as dist\n\n\n{functions}\n"
 
 
-def _source(text: str, node: ast.FunctionDef | ast.stmt) -> str:
-    decorators = getattr(node, "decorator_list", [])
-    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+def behaviour(module: ProblemModule, profile: str = "hardened") -> str:
+    """Return the SHA-256 of the code and fields of `Problem` that the screen depends on, no texts.
+
+    Source text is hashed, because another Python makes another tree of it.
+    """
+    text, parts = module.path.read_text(), []
+    read = BEHAVIOUR - (THEIRS if profile == "hardened" else OURS)
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and node.name != "cost":
+            docstring = [node.body[0]] if ast.get_docstring(node) is not None else []
+            parts.append(_lines_without(text, node, docstring))
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            fields = [field for field in node.value.keywords if field.arg in read]
+            parts += [ast.get_source_segment(text, field) or "" for field in fields]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _lines_without(text: str, node: ast.FunctionDef, left_out: Sequence[ast.stmt]) -> str:
+    """Return a function's source lines, decorators included, but for some statements'."""
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    kept = set(range(first, (node.end_lineno or first) + 1))
+    for statement in left_out:
+        kept -= set(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
+    return "\n".join(line for n, line in enumerate(text.splitlines(), 1) if n in kept)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import problems
+
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTION_LINES, MODULE_LINES, PROBLEM_LINES, TEMPLATE_LINES, PARAMETERS = 40, 500, 100, 120, 6
 BANNED_NAMES = {"utils", "helpers", "common", "misc", "core", "base", "manager"}
@@ -89,7 +91,7 @@ def _modules() -> list[str]:
 
 def _line_budget(path: str) -> int:
     parts = Path(path).parts
-    is_problem = parts[0] == "problems" and len(parts) == 3
+    is_problem = parts[0] == "problems" and parts[1] in problems.CATEGORIES
     return PROBLEM_LINES if is_problem else MODULE_LINES
 
 

@@ -72,7 +72,7 @@ def test_the_processes_that_images_start_exist() -> None:
     commands = [line for name in DOCKERFILES for line in _instructions(name, "CMD ")]
     assert any("leaderboard.wsgi:application" in line for line in commands)
     assert any("evaluator.worker" in line for line in commands)
-    for module in ("leaderboard/wsgi.py", "evaluator/worker.py"):
+    for module in ("leaderboard/wsgi.py", "evaluator/worker/__init__.py"):
         assert (ROOT / module).is_file()
 
 

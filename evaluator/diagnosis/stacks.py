@@ -44,7 +44,9 @@ COLLECTIVES = frozenset(
         *("scatter_object_list", "new_group", "init_process_group", "rendezvous"),
     }
 )
-_STAGED = "/problems/staged_collectives.py"  # in the place of torch's where ranks share a GPU
+_STAGED = (
+    "/problems/running/staged_collectives.py"  # in the place of torch's where ranks share a GPU
+)
 # Where compilers run; the modules left out are also on the stack of what has been compiled.
 _COMPILERS = re.compile(
     r"/torch/_(?:dynamo|inductor)/(?!eval_frame|external_utils|utils|output_code|runtime/|cudagraph)"

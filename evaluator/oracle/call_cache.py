@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from evaluator.buffers.slab import GUARD_BYTES, Region, SlotLayout
-from problems.calls import Outputs
+from problems.running.calls import Outputs
 from problems.values import tensors
 
 

@@ -11,8 +11,8 @@ from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle.call_cache import Call
 from evaluator.oracle.canaries import Canaries
 from problems import ProblemModule
-from problems.calls import Outputs
 from problems.comparison import compare, forgiven
+from problems.running.calls import Outputs
 from problems.spec import Tolerance
 
 

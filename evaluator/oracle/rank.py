@@ -25,9 +25,9 @@ from evaluator.oracle.call_cache import Call, CallCache, as_bytes
 from evaluator.oracle.canaries import Canaries
 from evaluator.oracle.comparer import Comparer
 from problems import ProblemModule
-from problems.calls import Outputs, keys_of_ties, mutated, true_answer
-from problems.calls import call as answers
 from problems.context import RankContext
+from problems.running.calls import Outputs, keys_of_ties, mutated, true_answer
+from problems.running.calls import call as answers
 from problems.trials import TrialSpec
 
 LARGE_BYTES = 4 << 30

@@ -16,7 +16,7 @@ from evaluator.buffers.control import Control
 from evaluator.host.cores import Cores
 from evaluator.messages.job import Job, Placement
 from evaluator.oracle.rank import OracleRank
-from problems.mesh import join_world, mesh_groups
+from problems.running.mesh import join_world, mesh_groups
 
 
 @dataclass(frozen=True, kw_only=True)

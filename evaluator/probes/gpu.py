@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 
 from evaluator.host.thunderkittens import thunderkittens_root
-from problems.mesh import join_world
+from problems.running.mesh import join_world
 
 ELEMENTS = 1 << 10
 NO_ANSWER = "no answer"

@@ -1,10 +1,10 @@
 """Withholds from a submission what operations of torch.distributed yield until it waits for them.
 
 NCCL is at work when a call with `async_op=True` returns. Gloo is often done by then, and
-`problems.staged_collectives` always: a kernel without `wait()` would be correct there only. Here
-such a call, or `irecv`, begins at once, over copies of its tensors. Its outputs hold poison until
-the kernel waits. As with NCCL, that also completes what began earlier in the same group, and so
-does a call without `async_op`; `torch.cuda.synchronize()` completes everything.
+`problems.running.staged_collectives` always: a kernel without `wait()` would be correct there only.
+Here such a call, or `irecv`, begins at once, over copies of its tensors. Its outputs hold poison
+until the kernel waits. As with NCCL, that also completes what began earlier in the same group, and
+so does a call without `async_op`; `torch.cuda.synchronize()` completes everything.
 
 Judged correct, though wrong on NCCL: kernels that write to an input before they wait, and those
 that do not wait for `isend`, methods of a group or functional collectives.
@@ -23,7 +23,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import distributed_c10d as c10d
 
-from problems.staging import Finished, put, rank_in_group
+from problems.running.staging import Finished, put, rank_in_group
 
 # The parameter that an operation writes to.
 _OUTPUTS = {

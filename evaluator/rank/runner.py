@@ -33,7 +33,7 @@ from evaluator.rank.control import RankControl
 from evaluator.rank.failure_claim import CallFault, claim_of
 from evaluator.rank.gated import Lane, lane_of, make_gated
 from evaluator.rank.series import make_series
-from problems.mesh import join_world, mesh_groups
+from problems.running.mesh import join_world, mesh_groups
 
 SCRATCH = Path(tempfile.gettempdir())
 CALLS = {Command.CALL: Slot.call, Command.WARM_UP: Slot.call, Command.EMPTY: Slot.skip}

@@ -1,4 +1,4 @@
-"""Reads the judge's constants, which `python -m evaluator.facts` exports for the site."""
+"""Reads the judge's constants, which `python -m evaluator.judge.facts` exports for the site."""
 
 from __future__ import annotations
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.benchmark_scripts import BENCHMARKS, script
 from tests.evaluator.kernel_files import named
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 CHEAT, HONEST = "misbehaving/ticks_early", "honest/captured_graph"
 Results = dict[str, dict[str, Any]]
 
 
 @pytest.fixture
-def acceptance(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("gpu_acceptance")
+def acceptance() -> ModuleType:
+    return script("gpu_acceptance")
 
 
 @pytest.fixture
@@ -34,7 +31,7 @@ def stored() -> dict[str, Any]:
 def test_what_is_stored_is_what_the_rules_of_today_say(
     acceptance: ModuleType, stored: dict[str, Any]
 ) -> None:
-    results: Results = stored["kernels"]
+    results: Results = acceptance.results_of(stored)
     kernels = dict(acceptance.turns([], None))
     assert set(results) | set(stored["left_out"]) <= set(kernels)
     again = {name: acceptance.read_again(kernels[name], results[name]) for name in results}
@@ -46,7 +43,7 @@ def test_what_is_stored_is_what_the_rules_of_today_say(
 def test_an_earlier_result_is_read_by_the_header_of_today(
     acceptance: ModuleType, stored: dict[str, Any]
 ) -> None:
-    earlier = stored["kernels"][CHEAT]
+    earlier = acceptance.results_of(stored)[CHEAT]
     low = earlier["timing"]["speedup_low"]
     today = replace(named("gpu/misbehaving", "ticks_early"), ranks=(1,), speedup_below=1.4)
     found = acceptance.read_again(today, {**earlier, "complaints": ["of yesterday"]})

@@ -14,7 +14,7 @@ from evaluator.buffers.memory import Memory
 from evaluator.buffers.slab import Cursor, SlotLayout, lay_out
 from evaluator.rank.calls import Slot, Work
 from evaluator.rank.failure_claim import CallFault
-from problems.calls import widened
+from problems.running.calls import widened
 from problems.values import linear, named_outputs, rebuilt, sparse, tensors
 
 Outputs = list[tuple[tuple[int, ...], torch.dtype]]

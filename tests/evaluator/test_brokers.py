@@ -13,8 +13,8 @@ import pytest
 from kombu.connection import Connection
 
 from evaluator import worker
-from evaluator.brokers import NoDoorbell, doorbell
 from evaluator.messages.doorbell import MOST_UNREADABLE, TASK, UNREADABLE
+from evaluator.worker.brokers import NoDoorbell, doorbell
 from tooling import servers
 
 FILESYSTEM = "filesystem://"

@@ -13,7 +13,7 @@ from evaluator.diagnosis.diagnose import CLAIMS_OF_CODE, Diagnosis, refine, sent
 from evaluator.diagnosis.log_patterns import AFTERMATH, CRASHES, ROOTS, last_failure
 from evaluator.messages.faults import Fault
 from evaluator.messages.report import Phase, RankLog, Verdict
-from problems.staging import NO_CAPTURE
+from problems.running.staging import NO_CAPTURE
 from tests.evaluator.diagnosis_files import Case, cases
 
 CASES = cases()

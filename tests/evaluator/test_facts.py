@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluator import facts
+from evaluator.judge import facts
 
 
 def test_the_exported_constants_are_those_of_the_code() -> None:
-    assert facts.PATH.read_text() == facts.text(), "run: python -m evaluator.facts"
+    assert facts.PATH.read_text() == facts.text(), "run: python -m evaluator.judge.facts"

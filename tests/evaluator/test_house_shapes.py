@@ -13,7 +13,6 @@ from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.house_files import all_house_kernels
 from tests.evaluator.kernel_files import named
 
-PROGRAM = REPOSITORY / "benchmarks" / "house_shapes.py"
 KERNELS = {kernel.slug: kernel for kernel in all_house_kernels()}
 # One that stores into halves, one that sends parts of unknown lengths, one whose blocks wait for an
 # earlier call; the others in `make test-all`.
@@ -32,8 +31,8 @@ pytestmark = pytest.mark.skipif(
 
 
 def _called(*paths: Path) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, str(PROGRAM), *map(str, paths)]
-    return subprocess.run(program, capture_output=True, text=True, check=False)
+    program = [sys.executable, "-m", "tests.evaluator.house_shapes", *map(str, paths)]
+    return subprocess.run(program, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(

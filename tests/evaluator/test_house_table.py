@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from types import ModuleType
 
 import pytest
 
 from evaluator.sandbox.sandbox import REPOSITORY
+from tests.benchmark_scripts import script
 from tests.evaluator.house_files import FIXTURES, TIMED
 
 PAGE = (REPOSITORY / "docs" / "house-kernels.md").read_text()
@@ -16,9 +16,8 @@ LARGE = [path for path in SIZES if "large" in path.name]
 
 
 @pytest.fixture
-def house_table(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
-    return importlib.import_module("house_table")
+def house_table() -> ModuleType:
+    return script("house_table")
 
 
 def test_the_page_has_the_tables_of_the_reports(house_table: ModuleType) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import replace
 from functools import partial
@@ -14,16 +13,15 @@ import pytest
 
 from evaluator.messages.job import Backend, Placement, Profile
 from evaluator.messages.report import Phase, Progress, Report, Verdict
+from tests.benchmark_scripts import script
 from tests.evaluator.test_messages import REPORT
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 SOURCE = "def solution(x): return x\n"
 
 
 @pytest.fixture
-def judge_kernels(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("judge_kernels")
+def judge_kernels() -> ModuleType:
+    return script("judge_kernels")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from evaluator.rank import late_results
-from problems.ranks import RankPool
+from problems.running.ranks import RankPool
 from tests.evaluator import late_tasks
 from tests.evaluator.late_tasks import RANKS
 

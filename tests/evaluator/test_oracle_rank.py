@@ -20,8 +20,8 @@ from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.report import OutputCheck
 from evaluator.oracle.rank import OracleRank
 from problems import ProblemModule
-from problems.calls import Outputs
 from problems.context import RankContext
+from problems.running.calls import Outputs
 from problems.spec import DEFAULT_TOLERANCES, Cost, Dims, Problem, Tolerance, tolerances
 from problems.trials import TrialSpec
 

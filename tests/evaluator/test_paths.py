@@ -17,7 +17,7 @@ from evaluator.messages.job import Job
 from evaluator.messages.report import Environment, Isolation, Phase, RankLog, Verdict
 from evaluator.sandbox.paths import Names, _own, named, neutral
 from evaluator.sandbox.sandbox import REPOSITORY
-from evaluator.site import Lease, Site
+from evaluator.worker.site import Lease, Site
 
 HOME = Path("/var/people/ann")
 VENV = HOME / "pkb/.venv"

@@ -26,9 +26,9 @@ def _in(call: str, entered: str) -> str:
 
 
 def test_a_staged_collective_is_told_by_the_name_that_the_kernel_called() -> None:
-    staged = ("/srv/problems/staged_collectives.py", 134, "all_gather")
-    moving = ("/srv/problems/staging.py", 70, "exchange")
-    on_gpu = ("/srv/problems/staging.py", 115, "_on_host")
+    staged = ("/srv/problems/running/staged_collectives.py", 134, "all_gather")
+    moving = ("/srv/problems/running/staging.py", 70, "exchange")
+    on_gpu = ("/srv/problems/running/staging.py", 115, "_on_host")
     gloo = _dump((C10D, 3252, "all_to_all_single"), moving, staged, (OWN, 7, "solution"), SERVING)
     waiting = _dump(on_gpu, staged, (OWN, 7, "solution"), SERVING)
     for text in (gloo, waiting):

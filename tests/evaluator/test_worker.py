@@ -20,7 +20,7 @@ from evaluator.evaluate import Cancelled, OnProgress
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.report import UNCLEAN_HOST, Isolation
-from evaluator.site import LeaseLost, Site
+from evaluator.worker.site import LeaseLost, Site
 from tests.evaluator.host_traces import is_running
 from tests.evaluator.test_messages import REPORT
 
@@ -88,7 +88,7 @@ def site(fake: FakeSite, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setenv("PKB_SITE_URL", url)
     monkeypatch.setenv("PKB_WORKER_TOKEN", "secret")
     monkeypatch.setenv(worker.MEASURED, REPORT.isolation)
-    monkeypatch.setattr("evaluator.site.RETRY_PAUSES_S", (0, 0, 0))
+    monkeypatch.setattr("evaluator.worker.site.RETRY_PAUSES_S", (0, 0, 0))
     return Site(url=url, token="secret")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaluator import worker
-from evaluator.site import LeaseLost, Site
+from evaluator.worker.site import LeaseLost, Site
 
 SITE = Site(url="http://127.0.0.1", token="x")
 

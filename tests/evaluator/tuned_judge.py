@@ -250,7 +250,7 @@ def bereaved() -> None:
 def unjoined() -> None:
     """Has ranks that cannot join their group."""
     hurried()
-    launch_after("from problems import mesh\nmesh.join_world = None")
+    launch_after("from problems.running import mesh\nmesh.join_world = None")
 
 
 def torchless() -> None:

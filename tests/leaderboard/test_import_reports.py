@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
-import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from io import StringIO
@@ -29,6 +27,7 @@ from leaderboard.models import (
     Summary,
 )
 from leaderboard.runs import evaluation, imported_reports
+from tests.benchmark_scripts import script
 from tests.leaderboard import factory
 from tests.leaderboard.running import claim, unsaved
 
@@ -38,19 +37,7 @@ Line = dict[str, Any]
 Write = Callable[..., Path]
 
 
-def _producer() -> Any:
-    """What the benchmarks on GPUs write their lines with."""
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "reports_file.py"
-    spec = importlib.util.spec_from_file_location("reports_file", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["reports_file"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-PRODUCER = _producer()
+PRODUCER: Any = script("reports_file")  # what the benchmarks on GPUs write their lines with
 
 
 def line_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 from pathlib import Path, PurePosixPath
@@ -26,6 +25,7 @@ from leaderboard.runs import imported_reports
 from leaderboard.submissions.archives import Member
 from leaderboard.submissions.sources import checked_problem, from_member
 from leaderboard.submissions.superseded_tasks import older_tasks
+from tests.benchmark_scripts import script
 from tests.leaderboard import factory
 from tests.leaderboard.test_import_reports import line_of
 from tests.leaderboard.uploads import GOOD, Send, make_zip
@@ -139,13 +139,12 @@ def test_the_command_that_imports_a_tree_says_so(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def tree_reports(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(Path(settings.BASE_DIR) / "benchmarks"))
-    return importlib.import_module("tree_reports")
+def tree_reports() -> ModuleType:
+    return script("reports_file")
 
 
 def _published(problem: Problem, name: str, notes: str = "one") -> dict[str, Any]:
-    """A line as benchmarks/tree_reports.py makes it."""
+    """A line as benchmarks/reports_file.py makes it."""
     line = line_of(problem, notes=notes, model="GPT-5.5", vendor="OpenAI", baseline=False)
     place = {"repository": "github.com/a/b", "commit": "0" * 40, "path": f"{TREE}/{name}_cuda.py"}
     size = len(line["source"].encode())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from problems.ranks import RankPool
+from problems.running.ranks import RankPool
 
 
 @pytest.fixture(scope="session")

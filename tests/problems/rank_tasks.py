@@ -10,14 +10,14 @@ import torch.distributed as dist
 from torch import Tensor
 
 import problems
-from problems import rank_rules
+from problems.audit import rank_rules
+from problems.audit.mutants import Edits, edited_reference
+from problems.audit.partial_collectives import neighbour_only, without_last_element
+from problems.audit.screen import Setting, outcome, scene_of, scene_on_rank, trials_of
+from problems.audit.wires import INT8, coarse
 from problems.limits import Compared
-from problems.mesh import mesh_groups
-from problems.mutants import Edits, edited_reference
-from problems.partial_collectives import neighbour_only, without_last_element
-from problems.screen import Setting, outcome, scene_of, scene_on_rank, trials_of
+from problems.running.mesh import mesh_groups
 from problems.spec import Dims
-from problems.wires import INT8, coarse
 
 
 def raise_on_last_rank(rank: int, world_size: int) -> int:

@@ -9,8 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from problems import staged_collectives
-from problems.staging import Finished
+from problems.running import staged_collectives
+from problems.running.staging import Finished
 
 
 def own(rank: int, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 
 import problems
 from problems import ProblemModule
-from problems.context import RankContext
+from problems.running.calls import drawn as inputs_of
 from problems.spec import Dims
 from problems.trials import PROFILES, TrialSpec
 
@@ -41,20 +41,9 @@ class Drawn:
 def drawn(module: ProblemModule, m: int, n: int, world_size: int, profile: str) -> Drawn:
     spec = TrialSpec(trial=7, m=m, n=n, note="plain", timed=True, is_plain=True)
     d = module.dims(m, n, world_size)
-    ranks = [
-        RankContext(
-            rank=rank,
-            world_size=world_size,
-            number=module.problem.number,
-            spec=spec,
-            profile=profile,
-            secret=b"costs",
-            dtype=torch.bfloat16,
-            device=torch.device("cpu"),
-        )
-        for rank in range(world_size)
-    ]
-    return Drawn(d=d, ranks=[module.make_inputs(context, d) for context in ranks])  # type: ignore[misc]
+    how = {"profile": profile, "secret": b"costs", "dtype": torch.bfloat16}
+    ranks = [inputs_of(module, spec, rank, world_size, **how)[1] for rank in range(world_size)]
+    return Drawn(d=d, ranks=ranks)  # type: ignore[arg-type]
 
 
 def distinct(ids: torch.Tensor) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import problems
-from problems.rank_rules import RANK_RULES, screen_finds_nothing
-from problems.ranks import RankPool
-from problems.rules import RULES
+from problems.audit.rank_rules import RANK_RULES, screen_finds_nothing
+from problems.audit.rules import RULES
+from problems.running.ranks import RankPool
 
 every_problem = pytest.mark.parametrize("name", problems.names())
 # Screening costs most. The audit did it for all, of the very code that is here (test_health.py).

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 import problems
-from problems import health
 from problems.__main__ import main
-from problems.answers import HONEST, answers
-from problems.ranks import RankFailure, RankPool
-from problems.screen import Finding, outcomes_on_rank, screen
+from problems.audit import health
+from problems.audit.answers import HONEST, answers
+from problems.audit.screen import Finding, outcomes_on_rank, screen
+from problems.running.ranks import RankFailure, RankPool
+from problems.sources import behaviour
 
 NAMES = problems.names()
 LEAST_SEEDS, LEAST_HONEST_SEEDS = 18, 100
@@ -38,7 +39,7 @@ def test_the_stored_audit_is_of_this_code(name: str) -> None:
     module = problems.load(name)
     found = health.stored()[module.slug]
     for key, part in found.items():
-        assert part["behaviour"] == health.behaviour(module, key.partition("-")[0]), key
+        assert part["behaviour"] == behaviour(module, key.partition("-")[0]), key
     assert found["hardened"]["seeds"] >= LEAST_SEEDS
     assert found["hardened"]["honest_seeds"] >= LEAST_HONEST_SEEDS
     tried = {key: {row["answer"] for row in part["findings"]} for key, part in found.items()}
@@ -107,7 +108,7 @@ def test_the_digest_follows_code_and_tolerances_but_no_texts() -> None:
 
     def digest(text: str, profile: str = "hardened") -> str:
         there = replace(module, path=Elsewhere(text))  # type: ignore[arg-type]
-        return health.behaviour(there, profile)
+        return behaviour(there, profile)
 
     assert digest(text.replace("title=", "title='other ' ")) == digest(text)
     wider = text.replace("float32=", "float32=2 * ")
@@ -177,7 +178,7 @@ def test_one_failing_problem_does_not_end_the_audit(monkeypatch: pytest.MonkeyPa
 def test_a_problem_that_cannot_be_screened_is_a_surprise(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("problems.screen.screen", dies_of_allreduce)
+    monkeypatch.setattr("problems.audit.screen.screen", dies_of_allreduce)
     assert main(["screen", "allreduce", "alltoall"]) == 1
     assert "it died" in capsys.readouterr().out
     assert main(["screen", "alltoall"]) == 0

@@ -13,7 +13,7 @@ import problems
 from problems.catalogue import stored, told
 from problems.limits import PATH, TERMS, Compared, compared, limits_of
 from problems.prompt import prompt
-from problems.ranks import RankPool
+from problems.running.ranks import RankPool
 from problems.spec import OUTLIERS
 from tests.problems.limit_words import Said, left_out
 from tests.problems.rank_tasks import untold_with_an_empty_table

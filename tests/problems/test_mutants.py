@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import pytest
 
 import problems
-from problems.answers import COARSE, HONEST, WRONG
-from problems.mutants import declared, edited, mutants_fit_the_reference
-from problems.partial_answers import PARTIAL
-from problems.ranks import RankPool
-from problems.screen import screen
+from problems.audit.answers import COARSE, HONEST, WRONG
+from problems.audit.mutants import declared, edited, mutants_fit_the_reference
+from problems.audit.partial_answers import PARTIAL
+from problems.audit.screen import screen
+from problems.running.ranks import RankPool
 from tests.problems.rank_tasks import raise_on_last_rank
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ def test_old_text_that_is_not_there_just_once_is_refused(monkeypatch: pytest.Mon
     with pytest.raises(ValueError, match="'a' is 2 times in the reference"):
         edited("a + a", [["a", "c"]])
     other = {"clip_grad_norm_no_ep": {"gone": [["no such text", ""]], "broken": [["return", "("]]}}
-    monkeypatch.setattr("problems.mutants.declared", lambda: other)
+    monkeypatch.setattr("problems.audit.mutants.declared", lambda: other)
     gone, broken = mutants_fit_the_reference(problems.load(NAME))
     assert gone.startswith("mutant gone: 'no such text' is 0 times")
     assert broken.startswith("mutant broken:")

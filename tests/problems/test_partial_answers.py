@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 import problems
-from problems.answers import answers
-from problems.calls import Outputs
+from problems.audit.answers import answers
+from problems.audit.partial_answers import PARTIAL
+from problems.audit.scene import Scene
+from problems.audit.screen import Outcome, finding_of
 from problems.context import RankContext
-from problems.partial_answers import PARTIAL
-from problems.ranks import RankPool
-from problems.scene import Scene
-from problems.screen import Outcome, finding_of
+from problems.running.calls import Outputs
+from problems.running.ranks import RankPool
 from problems.spec import Tolerance
 from problems.trials import TrialSpec
 from tests.problems.rank_tasks import told_in_part, told_without_last

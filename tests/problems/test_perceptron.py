@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 import problems
+from problems.audit.mutants import declared
+from problems.audit.screen import Setting
 from problems.context import RankContext
-from problems.mutants import declared
 from problems.perceptron import Network, _gradients, draw_moments, draw_network, sharded_dims
-from problems.ranks import RankPool
-from problems.screen import Setting
+from problems.running.ranks import RankPool
 from problems.trials import TrialSpec
 from tests.problems.rank_tasks import told_of_edits
 

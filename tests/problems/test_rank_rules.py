@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import problems
-from problems.rank_rules import _bytes_moved, reference_moves_its_cost
-from problems.ranks import RankPool
+from problems.audit.rank_rules import _bytes_moved, reference_moves_its_cost
+from problems.running.ranks import RankPool
 from problems.spec import Cost
 
 SCATTER = problems.find("scatter")

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from problems.mesh import mesh_groups
-from problems.ranks import RankFailure, RankPool
-from problems.screen import outcome
+from problems.audit.screen import outcome
+from problems.running.mesh import mesh_groups
+from problems.running.ranks import RankFailure, RankPool
 from problems.spec import Dims, Tolerance
 from tests.problems.rank_tasks import mesh_members, raise_on_last_rank, rank_and_world
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import problems
-from problems import checks, health
 from problems.__main__ import main
+from problems.audit import checks, health
 from problems.catalogue import SHORT_PATH, catalogue, short, stored
 
 

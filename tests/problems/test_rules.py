@@ -15,9 +15,9 @@ import torch
 
 import problems
 from problems import ProblemModule, skeleton
+from problems.audit.drawn_options import statement_is_drawn
+from problems.audit.rules import RULES, inputs_of
 from problems.context import RankContext
-from problems.drawn_options import statement_is_drawn
-from problems.rules import RULES, inputs_of
 from problems.spec import EXACT_TOLERANCES, Cost, Dims, GroupRef, Size, tolerances
 from problems.trials import correctness_trials
 

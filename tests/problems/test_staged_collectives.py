@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from problems.ranks import RankPool
+from problems.running.ranks import RankPool
 from tests.problems import staged_tasks
 
 RANKS = range(3)

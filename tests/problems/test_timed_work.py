@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import problems
-from problems import health, measured_work, timed_work
+from problems import timed_work
 from problems.__main__ import main
-from problems.measured_work import least_share, measured, measured_share
-from problems.ranks import RankFailure, RankPool
+from problems.audit import health, measured_work
+from problems.audit.measured_work import least_share, measured, measured_share
+from problems.running.ranks import RankFailure, RankPool
 from problems.timed_work import work_share
 
 SINKHORN = problems.load(problems.find("dinov2_distributed_sinkhorn_knopp"))

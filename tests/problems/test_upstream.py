@@ -8,9 +8,8 @@ import pytest
 import torch
 
 import problems
-from problems.calls import Inputs
-from problems.context import RankContext
-from problems.ranks import RankPool
+from problems.running.calls import Inputs, drawn
+from problems.running.ranks import RankPool
 from problems.trials import TrialSpec
 from tests.problems.rank_tasks import told_at_ties
 
@@ -19,17 +18,7 @@ SPEC = TrialSpec(trial=2, m=64, n=1024, note="test")
 
 def inputs(number: int, profile: str, *, rank: int, dtype: torch.dtype) -> Inputs:
     module = problems.load(problems.find(str(number)))
-    context = RankContext(
-        rank=rank,
-        world_size=2,
-        number=number,
-        spec=SPEC,
-        profile=profile,
-        secret=b"s",
-        dtype=dtype,
-        device=torch.device("cpu"),
-    )
-    return module.make_inputs(context, module.dims(SPEC.m, SPEC.n, 2))
+    return drawn(module, SPEC, rank, 2, profile=profile, secret=b"s", dtype=dtype)[1]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from problems import find
-from problems.ranks import RankPool
-from problems.screen import Setting, outcomes_on_rank, screen
-from problems.wires import BLOCK, FP8, INT8, INT16, Code, sent
+from problems.audit.screen import Setting, outcomes_on_rank, screen
+from problems.audit.wires import BLOCK, FP8, INT8, INT16, Code, sent
+from problems.running.ranks import RankPool
 from tests.problems.rank_tasks import (
     collectives_on_a_coarse_wire,
     integers_on_a_coarse_wire,

@@ -18,7 +18,7 @@ RANK = """
 import sys
 import torch
 import torch.distributed as dist
-from problems.mesh import join_world
+from problems.running.mesh import join_world
 
 device, store, rank, path = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 place = join_world(device, store, rank, {ranks})

@@ -9,16 +9,14 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-import torch
 import torch.distributed as dist
 from torch.utils.flop_counter import FlopCounterMode
 
 import problems
-from problems.calls import call
-from problems.context import RankContext
-from problems.mesh import mesh_groups
-from problems.rank_rules import socket_bytes
-from problems.ranks import RankFailure, RankPool
+from problems.audit.rank_rules import socket_bytes
+from problems.running.calls import call, drawn
+from problems.running.mesh import mesh_groups
+from problems.running.ranks import RankFailure, RankPool
 from problems.trials import TrialSpec, plain_trial, timed_trial
 from problems.values import tensors
 
@@ -73,17 +71,7 @@ def _work(rank: int, world_size: int, name: str, spec: TrialSpec) -> Work:
     module = problems.load(name)
     dims = module.dims(spec.m, spec.n, world_size)
     groups = mesh_groups(module.problem.mesh, dims, rank, world_size)
-    context = RankContext(
-        rank=rank,
-        world_size=world_size,
-        number=module.problem.number,
-        spec=spec,
-        profile="hardened",
-        secret=SECRET,
-        dtype=torch.float32,
-        device=torch.device("cpu"),
-    )
-    inputs = module.make_inputs(context, dims)
+    _, inputs = drawn(module, spec, rank, world_size, secret=SECRET)
     dist.barrier()
     _, began = socket_bytes()
     with FlopCounterMode(display=False) as counter:

@@ -6,8 +6,6 @@ and the smallest of wrong ones in tolerances, and a digest of the code that was 
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -21,19 +19,14 @@ import torch
 
 import problems
 from problems import ProblemModule, timed_work
-from problems.ranks import RankFailure, RankPool
-from problems.screen import TRIALS, Finding, screen
+from problems.audit.screen import TRIALS, Finding, screen
+from problems.running.ranks import RankFailure, RankPool
+from problems.sources import behaviour
 from problems.trials import PROFILES
 
-PATH = Path(__file__).parents[1] / "fixtures" / "problem-health.json"
+PATH = Path(__file__).parents[2] / "fixtures" / "problem-health.json"
 TIMEOUT_S = 600.0
 SCREENED_AT = "tiny"  # where nobody asks for another size of hardened inputs
-BEHAVIOUR = {
-    *("number", "mutates", "mesh", "m_step", "n_step", "sizes", "outputs"),
-    *("tolerances", "output_tolerances", "wire_bits", "settles_upstream"),
-}
-OURS = {"tolerances", "output_tolerances", "wire_bits"}  # PKB's check has its own
-THEIRS = {"settles_upstream"}  # and `hardened` always settles
 LARGEST_ERROR = 1e12  # in tolerances
 
 
@@ -187,32 +180,6 @@ def _worst(same: Sequence[Finding]) -> Finding:
         for name in ("errors", "rms_errors")
     }
     return Finding(**{**vars(wrong), **measured})
-
-
-def behaviour(module: ProblemModule, profile: str = "hardened") -> str:
-    """Return the SHA-256 of the code and fields of `Problem` that the screen depends on, no texts.
-
-    Source text is hashed, because another Python makes another tree of it.
-    """
-    text, parts = module.path.read_text(), []
-    read = BEHAVIOUR - (THEIRS if profile == "hardened" else OURS)
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef) and node.name != "cost":
-            docstring = [node.body[0]] if ast.get_docstring(node) is not None else []
-            parts.append(_lines_without(text, node, docstring))
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            fields = [field for field in node.value.keywords if field.arg in read]
-            parts += [ast.get_source_segment(text, field) or "" for field in fields]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _lines_without(text: str, node: ast.FunctionDef, left_out: Sequence[ast.stmt]) -> str:
-    """Return a function's source lines, decorators included, but for some statements'."""
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    kept = set(range(first, (node.end_lineno or first) + 1))
-    for statement in left_out:
-        kept -= set(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
-    return "\n".join(line for n, line in enumerate(text.splitlines(), 1) if n in kept)
 
 
 def stored() -> dict[str, dict[str, Any]]:

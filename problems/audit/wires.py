@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.functional import pad
 
-from problems.substitutes import SUM, Group
+from problems.audit.substitutes import SUM, Group
 
 BLOCK = 32
 BLOCKS = (BLOCK, 128, None)  # None: a whole tensor shares one scale
@@ -123,7 +123,7 @@ class Wire:
         own = output.view(dist.get_world_size(group), -1)[dist.get_rank(group)]
         own.copy_(tensor.reshape(-1))
 
-    def all_to_all_single(  # noqa: PLR0917 - torch's own parameters
+    def all_to_all_single(
         self,
         output: Tensor,
         tensor: Tensor,

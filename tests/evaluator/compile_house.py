@@ -1,6 +1,6 @@
 """Compile the Triton kernels of the house files for a Hopper GPU, without one.
 
-    python benchmarks/compile_house.py [FILE ...] [--dtypes bfloat16,float32] [--hidden]
+    python -m tests.evaluator.compile_house [FILE ...] [--dtypes bfloat16,float32] [--hidden]
 
 Method: two ranks on processors call each file's `solution` by Triton's interpreter, on the judge's
 inputs of size `tiny` (with `--hidden` of an odd shape, too), and write down what every launch is
@@ -27,9 +27,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from house_calls import (
+from evaluator.messages.job import Backend
+from tests.evaluator.house_calls import (
     IMPORTED,
     TRIALS,
     Launch,
@@ -40,8 +39,6 @@ from house_calls import (
     loaded,
     what_failed,
 )
-
-from evaluator.messages.job import Backend
 from tests.evaluator.house_files import HouseKernel, all_house_kernels, jitted, read
 
 STEPS = ((2, "tiny"), (4, "tiny"), (4, "middle"))  # ranks and size
@@ -90,7 +87,14 @@ def recorded(
     """Return the launches of all ranks that call these files. Raises NotInterpreted."""
     with tempfile.TemporaryDirectory(prefix="compile-house-") as folder:
         limits = ["--limit-s", str(given.limit_s), *(["--hidden"] if given.hidden else [])]
-        program = [sys.executable, __file__, *map(str, paths), *limits, "--as-rank"]
+        program = [
+            sys.executable,
+            "-m",
+            "tests.evaluator.compile_house",
+            *map(str, paths),
+            *limits,
+            "--as-rank",
+        ]
         own = [str(ranks), folder, size, dtype]
         commands = [[*program, str(rank), *own] for rank in range(ranks)]
         if printed := what_failed(commands, folder, given.limit_s):
@@ -220,7 +224,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="compile-house-") as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
         use_hopper()
-        from problems.mesh import join_world
+        from problems.running.mesh import join_world
 
         join_world("cpu", f"{folder}/store", 0, 1, is_shared=True)
         for kernel in kernels:

@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from problems import ProblemModule
-from problems.calls import Inputs, Outputs, call
+from problems.audit.partial_collectives import counts_changed
 from problems.context import RankContext
-from problems.partial_collectives import counts_changed
+from problems.running.calls import Inputs, Outputs, call
 from problems.spec import Tolerance
 
 LINES = 1000  # more than a problem's file has

@@ -14,13 +14,11 @@ from itertools import pairwise
 from math import prod
 from types import CodeType
 
-import torch
-
 import problems
 from problems import ProblemModule
-from problems.context import RankContext
-from problems.drawn_options import statement_is_drawn
-from problems.mutants import mutants_fit_the_reference
+from problems.audit.drawn_options import statement_is_drawn
+from problems.audit.mutants import mutants_fit_the_reference
+from problems.running.calls import drawn
 from problems.sources import reference_source
 from problems.spec import DEFAULT_TOLERANCES, Cost, GroupRef, Size
 from problems.trials import PROFILES, TrialSpec, correctness_trials, timed_trial
@@ -247,17 +245,7 @@ def inputs_of(
     rank: int = 0,
     world_size: int = 2,
 ) -> Inputs:
-    context = RankContext(
-        rank=rank,
-        world_size=world_size,
-        number=module.problem.number,
-        spec=spec,
-        profile=profile,
-        secret=b"rules",
-        dtype=torch.float32,
-        device=torch.device("cpu"),
-    )
-    return module.make_inputs(context, module.dims(spec.m, spec.n, world_size))
+    return drawn(module, spec, rank, world_size, profile=profile, secret=b"rules")[1]
 
 
 def shapes_of(inputs: Inputs) -> Inputs:

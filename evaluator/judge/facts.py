@@ -1,7 +1,7 @@
 """Exports the judge's constants as JSON: the site may know nothing of the judge but its messages.
 
-`python -m evaluator.facts` writes the file, and a test compares it with the code. Standard library
-only.
+`python -m evaluator.judge.facts` writes the file, and a test compares it with the code. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evaluator.messages.job import Device, Job, limits_of
 from evaluator.messages.profile import Evidence, Tag
 from evaluator.timing import interval, pace, roofline, timing
 
-PATH = Path(__file__).parents[1] / "fixtures" / "judging.json"
+PATH = Path(__file__).parents[2] / "fixtures" / "judging.json"
 
 
 def facts() -> dict[str, Any]:

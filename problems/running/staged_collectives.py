@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import distributed_c10d as c10d
 
-from problems.staging import (
+from problems.running.staging import (
     Finished,
     bytes_of,
     exchange,

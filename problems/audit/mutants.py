@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from problems import ProblemModule
-from problems.calls import Outputs
-from problems.scene import Answer, Scene
+from problems.audit.scene import Answer, Scene
+from problems.running.calls import Outputs
 from problems.sources import reference_source
 
 PATH = Path(__file__).with_name("mutants.toml")

@@ -11,7 +11,7 @@ from math import prod
 import torch
 import torch.distributed as dist
 
-from problems import staged_collectives
+from problems.running import staged_collectives
 from problems.spec import Dims, GroupRef
 
 

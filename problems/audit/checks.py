@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import problems
+from problems.audit.health import unaudited
+from problems.audit.rank_rules import RANK_RULES
+from problems.audit.rules import RULES
 from problems.catalogue import unexported
-from problems.health import unaudited
-from problems.rank_rules import RANK_RULES
-from problems.ranks import RankFailure, RankPool
-from problems.rules import RULES
+from problems.running.ranks import RankFailure, RankPool
 
 WORLD_SIZES = (2, 4)
 

@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 
 from problems import ProblemModule
-from problems.calls import Outputs, mapped, mutated, true_answer, widened
-from problems.mutants import mutants
-from problems.partial_answers import PARTIAL, ignored_options
-from problems.scene import Answer, Scene, Variants
-from problems.substitutes import (
+from problems.audit.mutants import mutants
+from problems.audit.partial_answers import PARTIAL, ignored_options
+from problems.audit.scene import Answer, Scene, Variants
+from problems.audit.substitutes import (
     SplitProducts,
     local_only,
     reversed_reduction,
     truncated,
 )
+from problems.audit.wires import BLOCKS, FP8, INT8, INT16, Code, coarse
+from problems.running.calls import Outputs, mapped, mutated, true_answer, widened
 from problems.values import equal_tensors, tensors
-from problems.wires import BLOCKS, FP8, INT8, INT16, Code, coarse
 
 FLOATS = {torch.float32, torch.bfloat16, torch.float16}
 

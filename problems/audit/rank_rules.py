@@ -17,12 +17,19 @@ from torch.distributed import ProcessGroup
 
 import problems
 from problems import ProblemModule
-from problems.calls import Inputs, Outputs, keys_of_ties, mapped, mutated, true_answer
-from problems.context import RankContext
+from problems.audit.screen import outcome, screen
 from problems.limits import compared
-from problems.mesh import arguments, mesh_groups
-from problems.ranks import RankPool
-from problems.screen import outcome, screen
+from problems.running.calls import (
+    Inputs,
+    Outputs,
+    drawn,
+    keys_of_ties,
+    mapped,
+    mutated,
+    true_answer,
+)
+from problems.running.mesh import arguments, mesh_groups
+from problems.running.ranks import RankPool
 from problems.spec import UPSTREAM_TOLERANCE, Tolerance
 from problems.trials import PROFILES, TrialSpec, correctness_trials, plain_trial
 from problems.values import equal_tensors, named_outputs
@@ -108,17 +115,9 @@ def _stage(
 ) -> Stage:
     d = module.dims(spec.m, spec.n, world_size)
     groups = mesh_groups(module.problem.mesh, d, rank, world_size)
-    context = RankContext(
-        rank=rank,
-        world_size=world_size,
-        number=module.problem.number,
-        spec=spec,
-        profile=profile,
-        secret=b"rules",
-        dtype=dtype,
-        device=torch.device("cpu"),
-    )
-    return Stage(module=module, inputs=module.make_inputs(context, d), groups=groups)
+    how = {"profile": profile, "dtype": dtype, "secret": b"rules"}
+    _, inputs = drawn(module, spec, rank, world_size, **how)
+    return Stage(module=module, inputs=inputs, groups=groups)
 
 
 def _oracle_faults(rank: int, world_size: int, name: str, profile: str) -> list[str]:

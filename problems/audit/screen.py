@@ -18,13 +18,13 @@ from torch.distributed import ProcessGroup
 
 import problems
 from problems import ProblemModule
-from problems.answers import HONEST, answers
-from problems.calls import Inputs, Outputs, call, keys_of_ties, true_answer
+from problems.audit.answers import HONEST, answers
+from problems.audit.scene import Scene
 from problems.comparison import compare
 from problems.context import RankContext
-from problems.mesh import mesh_groups
-from problems.ranks import RankFailure, RankPool
-from problems.scene import Scene
+from problems.running.calls import Inputs, Outputs, call, drawn, keys_of_ties, true_answer
+from problems.running.mesh import mesh_groups
+from problems.running.ranks import RankFailure, RankPool
 from problems.spec import Tolerance
 from problems.trials import TrialSpec, correctness_trials
 
@@ -201,17 +201,9 @@ def scene_on_rank(rank: int, world_size: int, setting: Setting, spec: TrialSpec)
     device = torch.device("cpu")
     if setting.device == "cuda":
         device = torch.device("cuda", torch.cuda.current_device())
-    context = RankContext(
-        rank=rank,
-        world_size=world_size,
-        number=module.problem.number,
-        spec=spec,
-        profile=setting.profile,
-        secret=setting.secret,
-        dtype=getattr(torch, setting.dtype),
-        device=device,
-    )
-    return scene_of(module, context, module.make_inputs(context, dims), groups)
+    how = {"secret": setting.secret, "dtype": getattr(torch, setting.dtype), "device": device}
+    context, inputs = drawn(module, spec, rank, world_size, profile=setting.profile, **how)
+    return scene_of(module, context, inputs, groups)
 
 
 def scene_of(

@@ -1,4 +1,4 @@
-"""Call house files with shapes that change and come back: `house_shapes.py [FILE ...]`.
+"""Call house files with shapes that change and come back: `python -m tests.evaluator.house_shapes`.
 
 Method: ranks on processors call each file's `solution` by Triton's interpreter, on the judge's
 inputs of size `tiny` and of its hidden shapes, in the order of TURNS and never the same twice, and
@@ -15,11 +15,8 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from house_calls import TRIALS, Place, join, loaded, made, specs_of, what_failed
-
 import problems
+from tests.evaluator.house_calls import TRIALS, Place, join, loaded, made, specs_of, what_failed
 from tests.evaluator.house_files import HouseKernel, all_house_kernels, read
 
 A, B, C = 0, TRIALS - 2, TRIALS - 1  # the published shape, and two hidden ones
@@ -41,7 +38,7 @@ def be_rank(given: argparse.Namespace) -> int:
 
 def faults(kernel: HouseKernel, place: Place) -> list[str]:
     """Return what is wrong with the answer of each turn in which it is."""
-    from problems.screen import outcome, scene_of
+    from problems.audit.screen import outcome, scene_of
 
     module = problems.load(problems.find(kernel.slug))
     specs = specs_of(kernel, place)
@@ -59,7 +56,14 @@ def faults(kernel: HouseKernel, place: Place) -> list[str]:
 def told(given: argparse.Namespace, path: Path) -> str:
     """Run a file's ranks; return what one of them says, or nothing where all are right."""
     limits = ["--ranks", str(given.ranks), "--limit-s", str(given.limit_s)]
-    program = [sys.executable, __file__, str(path), *limits, "--as-rank"]
+    program = [
+        sys.executable,
+        "-m",
+        "tests.evaluator.house_shapes",
+        str(path),
+        *limits,
+        "--as-rank",
+    ]
     with tempfile.TemporaryDirectory(prefix="house-shapes-") as folder:
         commands = [[*program, str(rank), folder] for rank in range(given.ranks)]
         return what_failed(commands, folder, given.limit_s)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from problems import ProblemModule
-from problems.calls import Outputs, mapped, widened
-from problems.partial_collectives import counts_changed, neighbour_only, without_last_element
-from problems.scene import Answer, Scene, Variants
+from problems.audit.partial_collectives import counts_changed, neighbour_only, without_last_element
+from problems.audit.scene import Answer, Scene, Variants
+from problems.running.calls import Outputs, mapped, widened
 from problems.spec import GroupRef
 from problems.values import equal_tensors, rebuilt, tensors
 

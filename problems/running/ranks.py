@@ -18,7 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 
-from problems.mesh import join_world
+from problems.running.mesh import join_world
 
 P = ParamSpec("P")
 T = TypeVar("T")

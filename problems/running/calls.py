@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from problems import ProblemModule
-from problems.mesh import arguments
+from problems.context import RankContext
+from problems.running.mesh import arguments
 from problems.spec import Problem
+from problems.trials import TrialSpec
 from problems.values import named_outputs, rebuilt, tensors
 
 Inputs = Mapping[str, object]
 Outputs = tuple[Tensor, ...]
+
+
+def drawn(
+    module: ProblemModule, spec: TrialSpec, rank: int, world_size: int, **how: Any
+) -> tuple[RankContext, dict[str, object]]:
+    """Draw a rank's inputs of a trial; return them with what they were drawn from.
+
+    They are hardened, in float32 and on the processor, but for `how`, which names the secret.
+    """
+    number = module.problem.number
+    usual = {"profile": "hardened", "dtype": torch.float32, "device": torch.device("cpu")}
+    values: dict[str, Any] = {**usual, **how}
+    context = RankContext(rank=rank, world_size=world_size, number=number, spec=spec, **values)
+    return context, module.make_inputs(context, module.dims(spec.m, spec.n, world_size))
 
 
 def mapped(inputs: Inputs, change: Callable[[Tensor], Tensor]) -> dict[str, object]:

@@ -1,8 +1,5 @@
-"""Runs the Celery application of a judging host.
-
-A message only names a run, and the site decides by a claim whether this host may judge it. Start it
-with `celery -A evaluator.worker worker -Q <queue> -c 1`; PKB_SITE_URL and PKB_WORKER_TOKEN are
-required, the broker is CELERY_BROKER_URL or the folders below PKB_STATE_DIR.
+"""Runs the Celery application of a judging host, and speaks to the site. Imported by nothing of the
+evaluator.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from celery.signals import (
     worker_shutting_down,
 )
 
-from evaluator import brokers
 from evaluator.evaluate import Cancelled, evaluate
 from evaluator.host.gpus import offered
 from evaluator.host.parent_death import die_with_parent
@@ -40,8 +36,12 @@ from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.sandbox.selfcheck import check_host
 from evaluator.sandbox.support import LACKS, LACKS_SEPARATOR, abilities
-from evaluator.site import SERVING, Lease, LeaseLost, Site, Welcome
+from evaluator.worker import brokers
+from evaluator.worker.site import SERVING, Lease, LeaseLost, Site, Welcome
 
+# A message only names a run, and the site decides by a claim whether this host may judge it.
+# `celery -A evaluator.worker worker -Q <queue> -c 1` starts it; PKB_SITE_URL and PKB_WORKER_TOKEN
+# are required, the broker is CELERY_BROKER_URL or the folders below PKB_STATE_DIR.
 logger = logging.getLogger(__name__)
 
 DEFAULT_QUEUE = "cpu"

@@ -74,7 +74,7 @@ def loaded(kernel: HouseKernel) -> ModuleType:
 def calls(kernel: HouseKernel, place: Place, trials: slice) -> Iterator[object]:
     """Call a kernel back to back, with the inputs of some trials of a hardened run; yield each
     answer."""
-    from problems.calls import call
+    from problems.running.calls import call
 
     problem, given = inputs(kernel, place, trials)
     solution = loaded(kernel).solution
@@ -106,30 +106,21 @@ def made(
     """Yield for each of these trials what its inputs are made from, the inputs, and groups."""
     import torch
 
-    from problems.context import RankContext
-    from problems.mesh import mesh_groups
+    from problems.running.calls import drawn
+    from problems.running.mesh import mesh_groups
 
     problem = problems.load(problems.find(kernel.slug))
     for spec in specs:
         dims = problem.dims(spec.m, spec.n, place.ranks)
-        context = RankContext(
-            rank=place.rank,
-            world_size=place.ranks,
-            number=kernel.number,
-            profile="hardened",
-            secret=SECRET,
-            dtype=getattr(torch, place.dtype),
-            device=place.device,
-            spec=spec,
-        )
+        how = {"secret": SECRET, "dtype": getattr(torch, place.dtype), "device": place.device}
         groups = mesh_groups(problem.problem.mesh, dims, place.rank, place.ranks)
-        yield context, problem.make_inputs(context, dims), groups
+        yield *drawn(problem, spec, place.rank, place.ranks, **how), groups
 
 
 def join(folder: str, rank: int, ranks: int, limit_s: float) -> torch.device:
     """Join other ranks on processors, and end by oneself a while after so long."""
     from evaluator.rank.symmetric_memory import put_in_place
-    from problems.mesh import join_world
+    from problems.running.mesh import join_world
 
     faulthandler.dump_traceback_later(0.9 * limit_s)
     signal.alarm(int(limit_s) + 5)  # who started this may be gone

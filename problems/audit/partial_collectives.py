@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from problems.substitutes import SUM, Group
+from problems.audit.substitutes import SUM, Group
 
 Splits = Sequence[int] | None
 MAX = dist.ReduceOp.MAX

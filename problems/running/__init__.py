@@ -1,0 +1,1 @@
+"""Call a problem's solution on ranks, which may share one GPU."""
