@@ -194,9 +194,8 @@ class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
     def settings(self) -> models.QuerySet[ProblemAggregate, tuple[Any, ...]]:
         """Return which settings have results at scored problems: values of SETTING, whether these
         are processors, and how many submissions tried how many problems. Hardened inputs first,
-        then GPUs, the most used by whatever judge, what is timed, the standard size, and there the
-        newest judge that found something right: the first is that of a board whose address asks
-        for none.
+        then GPUs, what is timed, the most used by whatever judge, the standard size, and there the
+        newest judge that found something correct. Boards begin with the first.
 
         A board compares within one setting only.
         """
@@ -213,7 +212,7 @@ class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
         newest = (is_told, Length("judge_version").desc(), F("judge_version").desc())  # 10 after 9
         most_used = Subquery(used).desc()
         return counted.alias(right=Sum("solved")).order_by(
-            is_hardened, "is_processor", most_used, is_full, is_standard, *newest, *SETTING
+            is_hardened, "is_processor", is_full, most_used, is_standard, *newest, *SETTING
         )
 
     def usual(self) -> models.QuerySet[ProblemAggregate, Any]:

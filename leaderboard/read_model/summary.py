@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import groupby
 from typing import Any
 
@@ -18,12 +18,17 @@ from leaderboard.models import (
     Summary,
 )
 from leaderboard.models.catalogue import SUMMARY_FORMAT
+from leaderboard.models.choices import FULL
 from leaderboard.models.runs import SETTING, RunQuerySet
+from leaderboard.models.summaries import SummaryQuerySet
 from leaderboard.read_model import problem_aggregates
+from leaderboard.read_model.carried_failures import with_failures
 from leaderboard.read_model.leaderboard_rows import columns_of
 
 # Values of the columns SETTING.
 Setting = tuple[Any, ...]
+# A problem in a setting.
+Place = tuple[int, Setting]
 
 PLACE = 2 + len(SETTING)
 # Within a place the last run of each attempt is the one that counts.
@@ -32,33 +37,63 @@ ORDER = (*JUDGED[:PLACE], "kernel__attempt", "kernel__step", "finished_at", "id"
 
 def update(run: Run) -> None:
     """Bring what a stored run may have changed up to date, in the caller's transaction: its
-    submission on its problem in its setting, and what is summed up of that."""
-    setting = {name: getattr(run, name) for name in SETTING}
-    _update(run.kernel.submission_id, run.kernel.problem_id, setting)
+    submission on its problem, where it ran and where its failure counts too."""
+    _update(run.kernel.submission_id, run.kernel.problem_id, _setting_of(run))
 
 
 def rewrite(submission_id: int, problem_id: int) -> None:
     """Bring all that is known of one submission on one problem up to date, as `update` does."""
-    whose = {"submission_id": submission_id, "problem_id": problem_id}
-    runs = Run.objects.filter(kernel__submission=submission_id, kernel__problem=problem_id)
-    judged = runs.counted().order_by().values_list(*SETTING)
-    known = Summary.objects.filter(**whose).order_by().values_list(*SETTING)
-    for setting in sorted({*known, *judged}):
-        _update(submission_id, problem_id, dict(zip(SETTING, setting, strict=True)))
+    _update(submission_id, problem_id)
 
 
-def _update(submission_id: int, problem_id: int, setting: Mapping[str, Any]) -> None:
-    whose = {"submission_id": submission_id, **setting}
-    place = {**whose, "problem_id": problem_id}
-    own = {"kernel__submission": submission_id, "kernel__problem": problem_id}
-    attempts = _attempts(_judged(Run.objects.filter(**own).few(**setting)))
-    Summary.objects.put(place, summed(attempts) if attempts else None)
+def _update(submission_id: int, problem_id: int, setting: Setting | None = None) -> None:
+    """Write what changed of a problem, in every setting: one where it was `setting` at the least.
+
+    A setting in which the submission was timed for the first time takes the failures of all of its
+    problems; one that has no run any more loses them.
+    """
+    stored = Summary.objects.filter(submission=submission_id).order_by()
+    known = set(stored.filter(placement=FULL).values_list(*SETTING).distinct())
+    runs = Run.objects.filter(kernel__submission=submission_id)
+    timed = set(runs.counted().filter(placement=FULL).order_by().values_list(*SETTING).distinct())
+    changed = {problem_id}
+    if timed != known:
+        changed |= set(runs.order_by().values_list("kernel__problem", flat=True))
+    own = _judged(runs.filter(kernel__problem__in=changed))
+    made = {(one.problem_id, _setting_of(one)): one for one in _summaries(own, timed)}
+    before = _attempts_at(stored.filter(problem__in=changed))
+    touched = {
+        place
+        for place in {*made, *before}
+        if place not in made or place not in before or made[place].attempts != before[place]
+    }
+    touched |= {(problem_id, setting)} if setting else set()
+    for problem, place in sorted(touched):
+        _put(submission_id, problem, place, made.get((problem, place)))
+    for place in sorted({place for _, place in touched}):
+        _put_row(submission_id, place)
+    for problem, place in sorted(touched):
+        problem_aggregates.refresh(problem, dict(zip(SETTING, place, strict=True)))
+
+
+def _attempts_at(rows: SummaryQuerySet) -> dict[Place, Sequence[AttemptSummary]]:
+    found = rows.values_list("problem_id", *SETTING, "attempts")
+    return {(problem, tuple(setting)): attempts for problem, *setting, attempts in found}
+
+
+def _put(submission_id: int, problem_id: int, setting: Setting, made: Summary | None) -> None:
+    place = {"submission_id": submission_id, "problem_id": problem_id}
+    where = {**place, **dict(zip(SETTING, setting, strict=True))}
+    Summary.objects.put(where, summed(made.attempts) if made else None)
+
+
+def _put_row(submission_id: int, setting: Setting) -> None:
+    whose = {"submission_id": submission_id, **dict(zip(SETTING, setting, strict=True))}
     # Asked under the lock of the submission: a new catalogue may have come while it was waited for.
     k = Submission.objects.values_list("k", flat=True).get(pk=submission_id)
     scored = Summary.objects.filter(problem__scored=True, **whose).order_by()
     problems = list(scored.values_list("problem_id", "problem__category", "attempts"))
     LeaderboardRow.objects.put(whose, columns_of(problems, k) if problems else None)
-    problem_aggregates.refresh(problem_id, setting)
 
 
 def rebuild_if_outdated() -> None:
@@ -88,8 +123,9 @@ def _rebuild(submission_id: int, categories: Mapping[int, str]) -> int:
     )
     Summary.objects.filter(submission=submission_id).delete()
     LeaderboardRow.objects.filter(submission=submission_id).delete()
-    judged = _judged(Run.objects.filter(kernel__submission=submission_id))
-    rows = Summary.objects.bulk_create(_summaries(judged), batch_size=1000)
+    judged = list(_judged(Run.objects.filter(kernel__submission=submission_id)))
+    timed = {setting for run in judged if (setting := run[2:PLACE])[-1] == FULL}
+    rows = Summary.objects.bulk_create(_summaries(judged, timed), batch_size=1000)
     LeaderboardRow.objects.bulk_create(_leaderboard_rows(rows, categories, k))
     return len(rows)
 
@@ -111,7 +147,7 @@ def _leaderboard_rows(
         )
 
 
-def _setting_of(row: Summary) -> Setting:
+def _setting_of(row: Summary | Run) -> Setting:
     return tuple(getattr(row, name) for name in SETTING)
 
 
@@ -124,11 +160,16 @@ def _attempts(runs: Iterable[JudgedRun]) -> Sequence[AttemptSummary]:
     return [entry_of(run) for run in last.values()]
 
 
-def _summaries(runs: Iterable[JudgedRun]) -> Iterator[Summary]:
-    for place, group in groupby(runs, key=lambda run: run[:PLACE]):
-        yield Summary(
-            submission_id=place[0],
-            problem_id=place[1],
-            **dict(zip(SETTING, place[2:], strict=True)),
-            **summed(_attempts(group)),
-        )
+def _summaries(runs: Iterable[JudgedRun], timed: Set[Setting]) -> Iterator[Summary]:
+    """Yield the rows of one submission, which was timed in these settings."""
+    for (submission_id, problem_id), group in groupby(runs, key=lambda run: run[:2]):
+        own = {
+            place: _attempts(same) for place, same in groupby(group, key=lambda run: run[2:PLACE])
+        }
+        for place, attempts in with_failures(own, timed).items():
+            yield Summary(
+                submission_id=submission_id,
+                problem_id=problem_id,
+                **dict(zip(SETTING, place, strict=True)),
+                **summed(attempts),
+            )

@@ -16,6 +16,7 @@ import pandas as pd
 
 from leaderboard.metrics import board_numbers, thresholds
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Run, Submission, Summary
+from leaderboard.models.choices import comparable_judge
 from leaderboard.models.runs import SETTING
 from leaderboard.read_model.kernel_filters import parts_of
 from leaderboard.read_model.leaderboard_rows import SUMS, Totals, cells_in
@@ -63,7 +64,28 @@ def counted_attempts() -> pd.DataFrame:
     numbers = {name: attempts[name].where(correct).astype(float) for name in NUMBERS}
     taken = attempts[TAKEN].astype(float)
     taken["output_tokens"] = taken["output_tokens"].mask(attempts["uncounted"].astype(float).gt(0))
-    return attempts.assign(correct=correct, **numbers, **{name: taken[name] for name in TAKEN})
+    own = attempts.assign(correct=correct, **numbers, **{name: taken[name] for name in TAKEN})
+    return pd.concat([own, failed_checks(own)], ignore_index=True)
+
+
+def failed_checks(attempts: pd.DataFrame) -> pd.DataFrame:
+    """Return the attempts that count as failed where their submission was timed: those that did not
+    run there, and failed every check of the same size, dtype, inputs and checks."""
+    shared = attempts[attempts["placement"].eq("shared")]
+    timed = attempts.loc[attempts["placement"].eq("full"), ROW].drop_duplicates()
+    alike = ["submission_id", "size", "dtype", "profile", "checks"]
+    timed = timed.assign(checks=[comparable_judge(j, "shared") for j in timed["judge_version"]])
+    shared = shared.assign(checks=shared["judge_version"]).drop(columns=list(SETTING)[:2])
+    pairs = timed.merge(
+        shared.drop(columns=["judge_version", "placement"]).assign(order=range(len(shared))),
+        on=alike,
+    )
+    one = [*PLACE, "attempt"]
+    failed = pairs[~pairs.groupby(one)["correct"].transform("any").astype(bool)]
+    failed = failed.sort_values("order").drop_duplicates(one)
+    ran = attempts[one].assign(ran=True)
+    failed = failed.merge(ran, on=one, how="left")
+    return failed.loc[failed["ran"].isna(), attempts.columns]
 
 
 def expected_summaries() -> pd.DataFrame:

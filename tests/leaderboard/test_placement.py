@@ -68,7 +68,7 @@ def test_times_belong_to_the_placement_that_has_them(placement: str, problem: Pr
 def test_boards_never_mix_what_is_checked_with_what_is_timed(checked: Submission) -> None:
     timed = factory.make_submission("Timed")
     factory.make_judged(timed, Problem.objects.get(number=1), speedup=2.0)
-    shared, full = known_settings()  # the most used first
+    full, shared = known_settings()  # what is timed first
     assert (full.placement, shared.placement) == ("full", "shared")
     assert [entry.submission for entry in judged(full, 2)] == [timed.pk]
     (entry,) = judged(shared, 2)

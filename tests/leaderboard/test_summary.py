@@ -29,7 +29,7 @@ from leaderboard.read_model import summary, summary_check
 from leaderboard.read_model.kernel_filters import parts_of
 from leaderboard.read_model.leaderboard_rows import cells_in
 from leaderboard.runs import evaluation
-from leaderboard.submissions import moderation
+from leaderboard.submissions import moderation, rulings
 from tests.leaderboard import factory
 from tests.leaderboard.running import claim, fresh, report_of
 from tests.leaderboard.timings import make_timing
@@ -292,3 +292,55 @@ def test_a_problem_that_a_new_catalogue_takes_out_meanwhile_enters_no_row(run: R
 def _stored(kind: type[Model]) -> list[tuple[Any, ...]]:
     columns = [field.attname for field in kind._meta.fields if field.name != "id"]
     return list(kind._default_manager.values_list(*columns))
+
+
+def _rows_at(submission: Submission) -> dict[tuple[int, str], list[int]]:
+    """Return made and correct attempts by problem and placement."""
+    rows = Summary.objects.filter(submission=submission)
+    found = rows.values_list("problem_id", "placement", "made", "correct")
+    return {(problem, placement): counts for problem, placement, *counts in found}
+
+
+def test_a_kernel_that_failed_the_check_counts_as_failed_where_others_are_timed(
+    problem: Problem,
+) -> None:
+    other = factory.make_problem(2, "gemm", "expert")
+    submission = factory.make_submission()
+    failed = factory.make_judged(submission, other, Verdict.OUTPUT_MISMATCH, placement="shared")
+    factory.make_judged(submission, problem, placement="shared")
+    assert _rows_at(submission) == {(1, "shared"): [1, 1], (2, "shared"): [1, 0]}
+    timed = factory.make_judged(submission, problem)
+    checked = {(1, "shared"): [1, 1], (2, "shared"): [1, 0]}
+    assert _rows_at(submission) == {**checked, (1, "full"): [1, 1], (2, "full"): [1, 0]}
+    row = Summary.objects.get(problem=other, placement="full")
+    assert row.attempts[0]["run"] == str(failed.id)
+    board = LeaderboardRow.objects.get(placement="full")
+    assert (board.attempted, board.solved) == (2, " 10")
+    aggregate = ProblemAggregate.objects.get(problem=other, placement="full")
+    assert (aggregate.submissions, aggregate.solved) == (1, 0)
+    assert summary_check.differences() == []
+    before = [_stored(kind) for kind in KINDS]
+    summary.rebuild()
+    assert [_stored(kind) for kind in KINDS] == before
+    rulings.rule(timed, factory.make_user(), Moderation.INVALIDATED, "not what it says")
+    assert _rows_at(submission) == checked
+    assert summary_check.differences() == []
+
+
+def test_a_failure_is_not_taken_over_where_the_kernel_ran_or_passed_elsewhere(
+    problem: Problem,
+) -> None:
+    other, third = (factory.make_problem(n, f"p{n}") for n in (2, 3))
+    submission = factory.make_submission()
+    ran = factory.make_judged(submission, problem, Verdict.TIMEOUT, placement="shared")
+    run = factory.make_run(ran.kernel)
+    factory.finish(run, factory.make_report(run))
+    assert Summary.objects.get(placement="full").correct == 1
+    once = factory.make_judged(submission, other, Verdict.TIMEOUT, placement="shared")
+    assert Summary.objects.filter(placement="full", problem=other).exists()
+    again = factory.make_run(once.kernel, placement="shared", world_size=4)
+    factory.finish(again, factory.make_report(again))
+    assert not Summary.objects.filter(placement="full", problem=other).exists()
+    factory.make_judged(submission, third, Verdict.TIMEOUT, placement="shared", size="standard")
+    assert not Summary.objects.filter(placement="full", problem=third).exists()
+    assert summary_check.differences() == []

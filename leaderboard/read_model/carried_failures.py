@@ -1,0 +1,53 @@
+"""Counts kernels that failed where ranks share a GPU as failed where they are timed. Pure.
+
+Only what is correct on one GPU is worth timing. Without its failures a timed setting would say that
+models never fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from leaderboard.metrics.attempts import AttemptSummary
+from leaderboard.models.choices import SHARED, comparable_judge
+from leaderboard.models.runs import SETTING
+
+# Values of the columns SETTING.
+Setting = tuple[Any, ...]
+Attempts = Sequence[AttemptSummary]
+# What a check and a timed setting have in common; the hardware and the number of ranks may differ.
+ALIKE = tuple(SETTING.index(name) for name in ("size", "dtype", "profile"))
+JUDGE, PLACEMENT = SETTING.index("judge_version"), SETTING.index("placement")
+
+
+def with_failures(own: Mapping[Setting, Attempts], timed: Set[Setting]) -> dict[Setting, Attempts]:
+    """Return a problem's attempts by setting, with what each of the `timed` settings takes over:
+    attempts that did not run there and failed wherever they were checked under the same checks."""
+    made = dict(own)
+    for setting in sorted(timed):
+        here = own.get(setting, ())
+        known = {entry["attempt"] for entry in here}
+        taken = [entry for entry in _failures(own, setting) if entry["attempt"] not in known]
+        if taken:
+            made[setting] = sorted((*here, *taken), key=lambda entry: int(entry["attempt"]))
+    return made
+
+
+def _failures(own: Mapping[Setting, Attempts], timed: Setting) -> Attempts:
+    """Return the attempts that failed in every setting that checks what `timed` times."""
+    checked = [entry for place in sorted(own) if _checks(place, timed) for entry in own[place]]
+    passed = {entry["attempt"] for entry in checked if entry["verdict"] == "ok"}
+    failed: dict[int, AttemptSummary] = {}
+    for entry in checked:
+        if entry["attempt"] not in passed:
+            failed.setdefault(entry["attempt"], entry)
+    return list(failed.values())
+
+
+def _checks(place: Setting, timed: Setting) -> bool:
+    return (
+        place[PLACEMENT] == SHARED
+        and place[JUDGE] == comparable_judge(timed[JUDGE], SHARED)
+        and all(place[at] == timed[at] for at in ALIKE)
+    )
