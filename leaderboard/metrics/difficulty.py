@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 # By the share of models that solved a problem, which must be more than this; from the easiest on.
 DIFFICULTIES = {
     "easy": (2 / 3, "easy: solved by more than two thirds of the models"),
@@ -12,14 +14,23 @@ DIFFICULTIES = {
 FEWEST_MODELS = 2
 
 
-def solve_rate(solved: int, tried: int) -> float | None:
-    """Return the share of models that solved it, of those that tried; None where too few did."""
-    return solved / tried if tried >= FEWEST_MODELS else None
+class Difficulty(NamedTuple):
+    """Holds how many models solved a problem, of those that tried it."""
 
+    models_solved: int = 0
+    models_tried: int = 0
 
-def difficulty(solved: int, tried: int) -> str:
-    """Return one of DIFFICULTIES; empty where too few models tried."""
-    rate = solve_rate(solved, tried)
-    if rate is None:
-        return ""
-    return next(name for name, (least, _) in DIFFICULTIES.items() if rate > least)
+    @property
+    def solve_rate(self) -> float | None:
+        """Return the share of models that solved it; None where too few tried."""
+        if self.models_tried < FEWEST_MODELS:
+            return None
+        return self.models_solved / self.models_tried
+
+    @property
+    def difficulty(self) -> str:
+        """Return one of DIFFICULTIES; empty where too few models tried."""
+        rate = self.solve_rate
+        if rate is None:
+            return ""
+        return next(name for name, (least, _) in DIFFICULTIES.items() if rate > least)

@@ -14,7 +14,8 @@ from leaderboard.delivery.redirects import moved_to
 from leaderboard.kit.links import url
 from leaderboard.metrics import floors
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
-from leaderboard.models import Problem
+from leaderboard.metrics.mechanisms import mechanism_name
+from leaderboard.models import Problem, Run
 from leaderboard.problem_pages import problem_tables
 from leaderboard.problem_pages.claimed_curves import frames_of
 from leaderboard.problem_pages.problem_facts import (
@@ -44,6 +45,8 @@ from leaderboard.read_model.problem_results import (
     kernel_record,
     kernel_records,
 )
+from leaderboard.read_model.run_lines import command_of
+from leaderboard.read_model.setting import SETTING_FIELDS, machine_in_words
 from problems.topology import records
 
 # Kernels, and attempts.
@@ -78,6 +81,8 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "page_url": found.get_absolute_url(),
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
         **results_context(here, rows, setting_tail(setting, settings), every),
+        "fastest_anywhere": fastest_context(problem_results.fastest_anywhere(found)),
+        "difficulty": difficulty_of(stood, settings) if found.scored else "",
         "figures": problem_figures(found, stood, setting, query),
         "published": frames_of(number, known.claimed),
         "over_time": over_time_frames(found, stood, setting, query),
@@ -116,6 +121,32 @@ def twin(
         "hardware_topology": records(topologies.classes_of(stood), found.payload),
         "floors": {"gpu": limits.gpu, "rows": floor_records(found.payload, limits)},
     }
+
+
+def fastest_context(run: Run | None) -> dict[str, object] | None:
+    """Return what stands first on the page: the fastest kernel in any setting."""
+    if run is None:
+        return None
+    setting = Setting(**{name: getattr(run, name) for name in SETTING_FIELDS})
+    digest = run.kernel.source_id
+    return {
+        "run": run,
+        "where": machine_in_words(setting),
+        "size": run.size,
+        "model": run.kernel.submission.model.name,
+        "harness": run.kernel.submission.harness,
+        "submission_url": run.kernel.submission.get_absolute_url(),
+        "kernel_url": url("kernel", digest),
+        "bundle_url": url("kernel-bundle", digest),
+        "command": command_of(run),
+        "mechanisms": list(map(mechanism_name, run.mechanisms)),
+    }
+
+
+def difficulty_of(stood: Sequence[SettingTotals], known: Sequence[Setting]) -> str:
+    """Return how hard the problem is, by the setting that says so of every problem."""
+    check = boards.checking(known)
+    return next((one.difficulty for one in stood if one.setting == check), "")
 
 
 def crumbs() -> tuple[Crumb, ...]:
@@ -168,7 +199,6 @@ def standing(here: SettingTotals, rows: Sequence[SubmissionRow]) -> dict[str, ob
         "limiter": fastest and LIMITER_WORDS.get(fastest["limiter"] or ""),
         "solvers": here.solved,
         "submissions": here.submissions,
-        "difficulty": here.difficulty,
         "correct": here.correct,
         "made": here.made,
         "faster": here.faster,

@@ -13,6 +13,7 @@ from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choi
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
+from leaderboard.metrics.difficulty import Difficulty
 from leaderboard.models import Problem
 from leaderboard.problem_pages.overview_figures import few_timed, overview_figures
 from leaderboard.read_model.filters import count_phrase, setting_query
@@ -38,11 +39,9 @@ HEADINGS = {
 SORTS = (*HEADINGS, *(f"-{key}" for key in HEADINGS))
 NOBODY = ProblemTotals()
 MOST_HEADROOM = 100
-# What a record has besides, and where a difficulty stands: the hardest come first.
-MORE = (
-    *("models_tried", "models_solved", "solve_rate", "difficulty"),
-    *("baseline_us", "reference_utilisation", "headroom"),
-)
+# What a record has besides.
+MORE = ("baseline_us", "reference_utilisation", "headroom")
+# By the column that orders it: the hardest come first.
 FROM_LEAST = {"number": "number", "difficulty": "solve_rate"}
 
 
@@ -97,9 +96,20 @@ def list_record(problem: Problem, found: Listed) -> JsonDict:
         "wire_bytes": found.cost(problem).get("wire_bytes"),
         "solved": stood.solved,
         "submissions": stood.submissions,
+        **_difficulty_record(problem, found),
         **{name: getattr(stood, name) for name in MORE},
         "best_speedup": stood.best_speedup,
         "utilisation": stood.utilisation,
+    }
+
+
+def _difficulty_record(problem: Problem, found: Listed) -> JsonDict:
+    own = found.difficulties[problem.number] if problem.scored else Difficulty()
+    return {
+        "models_tried": own.models_tried,
+        "models_solved": own.models_solved,
+        "solve_rate": own.solve_rate,
+        "difficulty": own.difficulty,
     }
 
 

@@ -81,10 +81,12 @@ def place_of(setting: Setting | None) -> dict[str, object]:
     return {**vars(setting)} if setting else {"hardware_id": ""}
 
 
-def beside(problems: QuerySet[Problem], setting: Mapping[str, object]) -> QuerySet[Problem]:
-    """Return problems with `here`, the ProblemAggregate of each in this setting, if it has one."""
+def beside(
+    problems: QuerySet[Problem], setting: Mapping[str, object], name: str = "here"
+) -> QuerySet[Problem]:
+    """Return problems with, by this name, the ProblemAggregate of each in a setting, if any."""
     where = Q(**{f"aggregates__{name}": value for name, value in setting.items()})
-    return problems.annotate(here=FilteredRelation("aggregates", condition=where))
+    return problems.annotate(**{name: FilteredRelation("aggregates", condition=where)})
 
 
 def columns_of(summaries: Iterable[Best]) -> JsonDict | None:

@@ -13,7 +13,7 @@ from django.db.models import F
 from django.http import HttpRequest
 
 from leaderboard.kit.json_types import JsonDict
-from leaderboard.metrics.difficulty import DIFFICULTIES, difficulty, solve_rate
+from leaderboard.metrics.difficulty import DIFFICULTIES, Difficulty
 from leaderboard.models import Hardware, LeaderboardRow, Problem, ProblemAggregate
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Setting
@@ -31,21 +31,11 @@ class ProblemTotals(NamedTuple):
 
     submissions: int = 0
     solved: int = 0
-    models_tried: int = 0
-    models_solved: int = 0
     baseline_us: float | None = None
     best_speedup: float | None = None
     utilisation: float | None = None
     run_id: UUID | None = None
     run__bound_us: float | None = None
-
-    @property
-    def solve_rate(self) -> float | None:
-        return solve_rate(self.models_solved, self.models_tried)
-
-    @property
-    def difficulty(self) -> str:
-        return difficulty(self.models_solved, self.models_tried)
 
     @property
     def reference_utilisation(self) -> float | None:
@@ -78,11 +68,12 @@ class ProblemFigures(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Listed:
     """Holds the problems that the address asks for, and the first setting in which anything is
-    `timed`. `judged` is read when it is asked for."""
+    `timed`. `difficulties` are the same in every setting. `judged` is read when it is asked for."""
 
     every: tuple[Problem, ...]
     shown: tuple[Problem, ...]
     stood: Mapping[int, ProblemTotals]
+    difficulties: Mapping[int, Difficulty]
     setting: Setting | None
     controls: tuple[Filter, ...]
     timed: Setting | None
@@ -126,18 +117,26 @@ def listed(request: HttpRequest) -> Listed:
     is shown."""
     known = boards.known_settings()
     setting, controls = setting_filters(request, known)
-    every = _with_totals(setting)
+    every = _with_totals(setting, boards.checking(known))
     stood = {
         one.number: ProblemTotals(*(getattr(one, _here(name)) for name in ProblemTotals._fields))
         for one in every
         if one.scored and one.here_submissions is not None
     }
+    difficulties = {
+        one.number: Difficulty(one.check_solved or 0, one.check_tried or 0) for one in every
+    }
     narrowing = list_filters(request, every)
     wanted = {control.name: control.value for control in narrowing if control.value}
     return Listed(
         every=every,
-        shown=tuple(p for p in every if matches(p, stood.get(p.number), wanted)),
+        shown=tuple(
+            one
+            for one in every
+            if matches(one, stood.get(one.number), difficulties[one.number], wanted)
+        ),
         stood=stood,
+        difficulties=difficulties,
         setting=setting,
         controls=(*narrowing, *controls),
         timed=next(iter(sorted(filter(_is_timed, known), key=_is_old)), None),
@@ -152,11 +151,15 @@ def _is_old(setting: Setting) -> bool:
     return not setting.is_todays
 
 
-def _with_totals(setting: Setting | None) -> tuple[Any, ...]:
-    """Return problems without their payload, and `here_` what each came to."""
+def _with_totals(setting: Setting | None, check: Setting | None) -> tuple[Any, ...]:
+    """Return problems without their payload, `here_` what each came to in one setting, and `check_`
+    how many models solved it in the other."""
     found = beside(Problem.objects.all(), place_of(setting))
+    found = beside(found, place_of(check), "checked")
     here = {_here(name): F(f"here__{name}") for name in ProblemTotals._fields}
-    return tuple(found.defer("payload").annotate(**here))
+    solved, tried = F("checked__models_solved"), F("checked__models_tried")
+    found = found.annotate(**here, check_solved=solved, check_tried=tried)
+    return tuple(found.defer("payload"))
 
 
 def _here(name: str) -> str:
@@ -200,12 +203,17 @@ def list_filters(request: HttpRequest, every: Sequence[Problem]) -> list[Filter]
     return [choice_filter(request, *control) for control in named]
 
 
-def matches(problem: Problem, stood: ProblemTotals | None, wanted: Mapping[str, str]) -> bool:
+def matches(
+    problem: Problem,
+    stood: ProblemTotals | None,
+    difficulty: Difficulty,
+    wanted: Mapping[str, str],
+) -> bool:
     solved = bool(stood and stood.solved)
     tests: dict[str, Callable[[str], bool]] = {
         "category": lambda value: problem.category == value,
         "source": lambda value: source_of(problem) == value,
-        "difficulty": lambda value: stood is not None and stood.difficulty == value,
+        "difficulty": lambda value: problem.scored and difficulty.difficulty == value,
         "scored": lambda value: problem.scored == (value == "yes"),
         "solved": lambda value: solved == (value == "yes"),
     }

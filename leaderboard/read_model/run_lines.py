@@ -1,4 +1,4 @@
-"""Gives a run as one line of a list: on the page of a kernel and on the status page."""
+"""Gives a run as one line of a list, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -46,3 +46,18 @@ def _where(run: Run) -> str:
     """Return `h200x4, 4 ranks, standard, bfloat16`."""
     ranks = f"{run.world_size} ranks" + ("" if run.is_timed else " on one device")
     return f"{run.hardware_id}, {ranks}, {run.size}, {run.dtype}"
+
+
+def command_of(run: Run) -> str:
+    """Return a command for a shell in a clone of this project, with the source as `kernel.py`."""
+    flags = {
+        "world-size": run.world_size,
+        "size": run.size,
+        "dtype": run.dtype,
+        "profile": run.profile,
+        "device": run.device,
+        "backend": run.kernel.backend,
+    }
+    flags |= {} if run.is_timed else {"placement": run.placement}
+    options = " ".join(f"--{name} {value}" for name, value in flags.items())
+    return f"python -m evaluator run {run.kernel.problem.slug} kernel.py {options}"

@@ -19,9 +19,10 @@ from leaderboard.delivery.readers import may_see
 from leaderboard.kit.json_types import JsonObject, Report
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run, Source, Visibility
+from leaderboard.read_model.run_lines import command_of
 from leaderboard.read_model.withholding import WITHHELD, closed_to, hushed
 from leaderboard.run_pages.kernel import runs_of, shown_run, uses_of, with_report
-from leaderboard.run_pages.reproduce import command, found_in_words, job_of, setting_in_words
+from leaderboard.run_pages.reproduce import found_in_words, job_of, setting_in_words
 from leaderboard.run_pages.run_figures import run_called
 
 COMPARE = Path(__file__).parent / "bundled" / "compare.py"
@@ -75,7 +76,7 @@ def readme(run: Run, *, is_judged: bool, has_source: bool = True) -> str:
         "",
         "In a clone of the PKB Leaderboard, on the hardware named above, with this kernel.py:",
         "",
-        f"    {command(run)}",
+        f"    {command_of(run)}",
         "",
         "or let `python <this folder>/compare.py` judge it and say how the result differs.",
         "",

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from django.http import Http404, HttpRequest
 
 from leaderboard.delivery import cells
-from leaderboard.delivery.pages import Crumb, Page, Table, choice, origin, public_page
+from leaderboard.delivery.pages import (
+    Crumb,
+    Page,
+    Redirect,
+    Table,
+    choice,
+    origin,
+    public_page,
+)
 from leaderboard.kit.diff import Diff
 from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
@@ -25,6 +34,8 @@ from leaderboard.run_pages.mechanisms import source_marks
 from leaderboard.run_pages.reproduce import citation, reproduction
 
 MOST_RUNS = 200
+# The beginning of a digest.
+SHORT = re.compile(r"[0-9a-f]{10,63}")
 # What is read of them, as wide rows of the database take longer to name than to fetch.
 USE_READS = (
     *("attempt", "step", "backend", "older_task", "source_id"),
@@ -44,6 +55,8 @@ ATTEMPT_COLUMNS = (
 
 @public_page("diff", "run", "table")
 def kernel(request: HttpRequest, digest: str) -> Page:
+    if SHORT.fullmatch(digest):  # as pages print it: the search leads to what the reader may see
+        raise Redirect(f"q={digest}", url("search"))
     uses, private = uses_of(request, digest)
     is_closed = bool(closed_to(request.user, uses))
     runs = runs_of(uses)

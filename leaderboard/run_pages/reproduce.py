@@ -11,6 +11,7 @@ from leaderboard.kit.visible import visible
 from leaderboard.metrics.verdicts import verdict_words
 from leaderboard.models import Kernel, Run
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
+from leaderboard.read_model.run_lines import command_of
 
 # TeX reads these as commands; a control word needs its braces to end.
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -35,28 +36,13 @@ def job_of(run: Run) -> dict[str, object]:
     }
 
 
-def command(run: Run) -> str:
-    """Return a command for a shell in a clone of this project, with the source as `kernel.py`."""
-    flags = {
-        "world-size": run.world_size,
-        "size": run.size,
-        "dtype": run.dtype,
-        "profile": run.profile,
-        "device": run.device,
-        "backend": run.kernel.backend,
-    }
-    flags |= {} if run.is_timed else {"placement": run.placement}
-    options = " ".join(f"--{name} {value}" for name, value in flags.items())
-    return f"python -m evaluator run {run.kernel.problem.slug} kernel.py {options}"
-
-
 def reproduction(run: Run | None, bundle_url: str, text: str | None) -> dict[str, object] | None:
     """Return the context of `_reproduce.html`; the text is None where it cannot be read here."""
     if run is None:
         return None
     expected, setting = found_in_words(run), setting_in_words(run)
     return {
-        "command": command(run),
+        "command": command_of(run),
         "has_source": text is not None,
         "bundle_url": bundle_url,
         "expected": expected if run.verdict else "",

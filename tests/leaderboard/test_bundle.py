@@ -19,8 +19,9 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.messages.codec import decode
 from evaluator.messages.report import Report, Verdict
 from leaderboard.models import DataVersion, Run, Submission, Visibility
+from leaderboard.read_model.run_lines import command_of
 from leaderboard.run_pages import bundles
-from leaderboard.run_pages.reproduce import citation, command, setting_in_words, tex
+from leaderboard.run_pages.reproduce import citation, setting_in_words, tex
 from tests.leaderboard import factory, gpu_report
 
 pytestmark = pytest.mark.django_db
@@ -60,7 +61,7 @@ def test_a_bundle_holds_source_job_report_and_the_command(run: Run, client: Clie
 def test_the_command_is_one_that_the_evaluator_takes(run: Run) -> None:
     from evaluator.__main__ import _parser
 
-    words = command(run).split()
+    words = command_of(run).split()
     assert words[:3] == ["python", "-m", "evaluator"]
     read = _parser().parse_args(words[3:])
     assert (read.problem, read.world_size, read.size) == ("allreduce", 4, "standard")

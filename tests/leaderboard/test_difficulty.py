@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from evaluator.messages.report import Verdict
+from leaderboard.metrics.difficulty import Difficulty
 from leaderboard.metrics.failures import NO_SUCH_API, cause_in_words, cause_of, mode_of
 from leaderboard.models import Problem, ProblemAggregate
 from leaderboard.problem_pages.problems import in_order
@@ -48,8 +49,7 @@ def test_a_difficulty_is_told_of_models_not_of_submissions(
     ],
 )
 def test_bands_of_difficulty(solved: int, tried: int, difficulty: str) -> None:
-    found = ProblemTotals(models_tried=tried, models_solved=solved)
-    assert found.difficulty == difficulty
+    assert Difficulty(solved, tried).difficulty == difficulty
 
 
 def test_headroom_is_what_the_hardware_leaves_above_the_reference() -> None:

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from evaluator.messages.profile import EventKind
 from evaluator.messages.report import RankLog, Verdict
-from leaderboard.models import Kernel, Run, Source, Visibility
+from leaderboard.models import Kernel, Run, Source, Submission, Visibility
 from leaderboard.run_pages.lineage import lineage, previous
 from tests.leaderboard import factory, gpu_report
 
@@ -294,3 +294,13 @@ def test_a_disputed_kernel_says_so(run: Run, client: Client) -> None:
     submission.save()
     html = page_of(client, f"/kernels/{run.kernel.source_id}")
     assert '<a class="chip disputed" href="/submissions/' in html
+
+
+def test_the_digits_that_pages_print_lead_to_the_kernel(run: Run, client: Client) -> None:
+    digest = run.kernel.source_id
+    answer = client.get(f"/kernels/{digest[:10]}", follow=True)
+    assert answer.redirect_chain[-1][0] == f"/kernels/{digest}"
+    Submission.objects.update(visibility=Visibility.PRIVATE)
+    assert client.get(f"/kernels/{digest[:10]}", follow=True).redirect_chain[-1][0] == (
+        f"/search?q={digest[:10]}"
+    )

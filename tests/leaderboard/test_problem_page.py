@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from html import unescape
 from typing import Any
 
 import plotly.graph_objects as go
@@ -292,3 +293,20 @@ def test_measured_times_stand_beside_the_floors(
     row = text[text.index('id="costs"') : text.index('id="baseline"')]
     assert "100 µs" in row  # the reference beside the fastest kernel, not 31.9 alone
     assert "50.0 µs" in row
+
+
+def test_the_fastest_kernel_of_any_setting_stands_first(client: Client, problem: Problem) -> None:
+    factory.make_judged(factory.make_submission("Slow"), problem, speedup=1.5)
+    reference = factory.make_submission("Reference")
+    LanguageModel.objects.filter(pk=reference.model_id).update(is_baseline=True)
+    factory.make_judged(reference, problem, speedup=9.0)
+    fast = factory.make_judged(factory.make_submission("Fast"), problem, speedup=3.0, world_size=4)
+    page = unescape(client.get(problem.get_absolute_url()).text)
+    shown = page[page.index('id="fastest"') : page.index('<dl class="facts">')]
+    assert "<b>3.00×</b> on 4 ranks of cpu" in shown
+    assert "<bdi>Fast</bdi>" in shown
+    for address in ("kernel", "run"):
+        assert f'href="/{address}s/' in shown
+    assert f"/kernels/{fast.kernel.source_id}/bundle.zip" in shown
+    assert f"python -m evaluator run {problem.slug} kernel.py --world-size 4" in shown
+    assert page.index('id="statement"') < page.index('class="figures"')
