@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -18,12 +18,14 @@ from leaderboard.board_pages.board_groups import (
     table_context,
 )
 from leaderboard.board_pages.cost_figures import cost_figures
-from leaderboard.board_pages.headline import answers
+from leaderboard.board_pages.findings import findings
+from leaderboard.board_pages.front_bars import front_bars
+from leaderboard.board_pages.headline import headline
 from leaderboard.delivery import citing
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url, with_query
-from leaderboard.metrics.board_numbers import BY_KEY, NUMBERS
+from leaderboard.metrics.board_numbers import BY_KEY, NUMBERS, PLAIN
 from leaderboard.metrics.number import Number
 from leaderboard.metrics.verdicts import INPUTS_OF
 from leaderboard.models.staleness import judge_now
@@ -39,9 +41,17 @@ from leaderboard.read_model.columns import (
     known_to_any,
     label_at,
     placed,
+    plain_at,
     usual_sort,
 )
-from leaderboard.read_model.filters import BOARD_PARAMETERS, SETTING_FILTERS, chips, count_phrase
+from leaderboard.read_model.filters import (
+    BOARD_PARAMETERS,
+    SETTING_FILTERS,
+    Filter,
+    chips,
+    choice_filter,
+    count_phrase,
+)
 from leaderboard.read_model.published_claims import Claim
 from leaderboard.read_model.setting import tells_times
 
@@ -49,7 +59,12 @@ from leaderboard.read_model.setting import tells_times
 FEW_ROWS = 3
 # Of submissions judged here; baselines and claims stand on every page.
 ROWS_A_PAGE = 100
-PARAMETERS = ("sort", *BOARD_PARAMETERS, PAGE)
+PARAMETERS = ("sort", "columns", *BOARD_PARAMETERS, PAGE)
+EVERY = "all"
+# What sorts a board and is seen among all columns only.
+UNSEEN = ("date", "harness")
+# How a column is called at a p.
+Named = Callable[[Number, float], str]
 
 
 class Order(NamedTuple):
@@ -59,8 +74,12 @@ class Order(NamedTuple):
     usual: str
 
     @property
+    def key(self) -> str:
+        return self.sort.removeprefix("-")
+
+    @property
     def by_share(self) -> bool:
-        column = BY_KEY.get(self.sort.removeprefix("-"))
+        column = BY_KEY.get(self.key)
         return column is not None and column.is_share
 
 
@@ -74,41 +93,54 @@ def board(request: HttpRequest) -> Page:
     ranked = [row for row in rows if kind_of(row.entry) == "judged"]
     part = part_of(request, ranked, ROWS_A_PAGE, PARAMETERS)
     elsewhere = OtherSetting(others, query.other, query.other_tail)
-    columns = columns_of([*(row.entry for row in rows), *others])
+    shown = columns_filter(request)
+    order = Order(sort, usual)
+    every = bool(shown.value) or order.key in UNSEEN
+    entries = [*(row.entry for row in rows), *others]
+    columns = columns_of(entries) if every else plain_columns(entries, order)
     pinned = len(ours) - len(ranked)
     look = RowStyle(tick=pinned + len(part.rows) > 1, tail=query.tail)
     address = canonical_query(request, BOARD_PARAMETERS)
+    kept = canonical_query(request, ("columns", *BOARD_PARAMETERS))
     return Page(
         template="leaderboard.html",
         section="board",
         context={
-            **_controls(query, Order(sort, usual), address),
+            **_controls(query, shown, order, kept),
             **_figures(query, ours, claims, address),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
-            "answers": answers([row.entry for row in rows], claims, query.setting, elsewhere),
+            "headline": headline([row.entry for row in rows], query.setting, elsewhere),
+            "bars": front_bars(rows, query.tail),
+            "findings": findings(ours, others, query.known) if not address else [],
+            "every": every,
             "citation": claims[0].citation if claims else "",
             "links": part.links,
             **counted(query, rows, part),
             **table_context(rows, part, columns, look, elsewhere),
-            **heads(columns, Order(sort, usual), query.p, address),
+            **heads(columns, order, query.p, kept, every=every),
         },
         data=lambda: _record(query, rows, elsewhere),
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
     )
 
 
-def _controls(query: BoardQuery, order: Order, address: str) -> dict[str, object]:
+def columns_filter(request: HttpRequest) -> Filter:
+    """Return the control that shows every column, or the few that answer the question."""
+    return choice_filter(request, "columns", "Columns", [(EVERY, "All columns")], "Main columns")
+
+
+def _controls(query: BoardQuery, shown: Filter, order: Order, address: str) -> dict[str, object]:
     chosen = _pairs(address, order.sort, order.usual)
+    threshold = (query.threshold,) if tells_times(query.setting) else ()
     return {
         "scored": query.scope.scored,
         "page_url": url("board"),
-        "filters": query.controls,
-        "slider": query.slider,
+        "filters": (*threshold, *query.controls, shown),
         "p": f"{query.p:g}",
         "sort": "" if order.sort == order.usual else order.sort,
         "by_share": order.by_share,
-        "chips": chips((query.slider, *query.controls), url("board"), chosen),
+        "chips": chips((*threshold, *query.controls), url("board"), chosen),
         "is_timed": tells_times(query.setting),
         "inputs": INPUTS_OF[query.setting.profile if query.setting else HARDENED],
     }
@@ -185,12 +217,22 @@ def columns_of(entries: Sequence[BoardRow]) -> Sides:
     return left, tuple(column for column in columns if column.group == "how")
 
 
-def heads(columns: Sides, order: Order, p: float, address: str) -> dict[str, object]:
+def plain_columns(entries: Sequence[BoardRow], order: Order) -> Sides:
+    """Return those of them that answer the question of the page, and what sorts it."""
+    known = known_to_any(entries)
+    sorting = [column for column in known if column.key == order.key and not column.plain]
+    return (*(column for column in PLAIN if column in known), *sorting), ()
+
+
+def heads(
+    columns: Sides, order: Order, p: float, address: str, *, every: bool = True
+) -> dict[str, object]:
     left, right = columns
+    named = label_at if every else plain_at
     return {
-        "left": headings(left, order, p, address),
-        "right": headings(right, order, p, address),
-        "explained": _explained({column.key for column in (*left, *right)}, p),
+        "left": headings(left, named, order, p, address),
+        "right": headings(right, named, order, p, address),
+        "explained": _explained({column.key for column in (*left, *right)}, named, p),
         "words": {one.key: heading(one, one.label, order, address) for one in WORDS},
         "fast_wide": sum(column.group == "fast" for column in left),
         "right_wide": sum(column.group == "right" for column in left),
@@ -198,21 +240,21 @@ def heads(columns: Sides, order: Order, p: float, address: str) -> dict[str, obj
     }
 
 
-def _explained(shown: Collection[str], p: float) -> list[dict[str, str]]:
+def _explained(shown: Collection[str], named: Named, p: float) -> list[dict[str, str]]:
     """Explain the numbers in the columns shown, and those below them."""
     return [
-        {"label": label_at(one, p), "unit": one.unit, "means": one.means, "anchor": one.anchor}
+        {"label": named(one, p), "unit": one.unit, "means": one.means, "anchor": one.anchor}
         for one in NUMBERS
         if one.anchor and (one.key in shown or one.below in shown)
     ]
 
 
 def headings(
-    columns: Iterable[Number], order: Order, p: float, address: str
+    columns: Iterable[Number], named: Named, order: Order, p: float, address: str
 ) -> list[dict[str, str]]:
     return [
         {
-            **heading(column, label_at(column, p), order, address),
+            **heading(column, named(column, p), order, address),
             "unit": column.unit,
             "group": column.group,
         }

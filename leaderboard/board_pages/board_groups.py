@@ -1,16 +1,18 @@
-"""Groups the rows of a board: what else is known of a model stands right under its best row."""
+"""Groups the rows of a board: what else is known of a model folds under its best row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
 from leaderboard.delivery.paging import PagePart
 from leaderboard.metrics.number import Number
+from leaderboard.metrics.verdicts import words
 from leaderboard.read_model.board_records import as_record
 from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.columns import DEFAULT_SORT, RankedRow, cells_of, placed
+from leaderboard.read_model.setting import machine_in_words
 
 # Of how good a row is, and of how it was made.
 Sides = tuple[Sequence[Number], Sequence[Number]]
@@ -68,7 +70,7 @@ class OtherSetting(NamedTuple):
         if self.setting is None:
             return ""
         return (
-            f"{'Timed' if self.setting.is_timed else 'Checked'} on {where_in_words(self.setting)}"
+            f"{'Timed' if self.setting.is_timed else 'Checked'} on {machine_in_words(self.setting)}"
         )
 
 
@@ -80,10 +82,6 @@ class DrawnRow(NamedTuple):
     look: RowStyle
 
 
-def where_in_words(setting: Setting | None) -> str:
-    return f"{setting.world_size} ranks of {setting.hardware_id}" if setting else ""
-
-
 def table_context(
     rows: Sequence[RankedRow],
     part: PagePart[RankedRow],
@@ -93,19 +91,35 @@ def table_context(
 ) -> dict[str, object]:
     """Return the rows of a page in groups. `look` is that of a judged row, and has a `tick` where
     rows can be compared."""
-    drawn = _drawn(rows, part, look, elsewhere)
+    drawn = list(_drawn(rows, part, look, elsewhere))
     return {
         "groups": [
             {
                 "head": head,
-                "rows": [_row_context(one, columns) for one in own],
+                "models": [
+                    {"rows": [_row_context(one, columns) for one in own], "folded": _folded(own)}
+                    for own in _by_model(list(members))
+                ],
             }
-            for head, own in groupby(drawn, key=lambda one: one.head)
+            for head, members in groupby(drawn, key=lambda one: one.head)
         ],
         "wide": sum(map(len, columns)) + 6 + look.tick,
         "comparable": look.tick,
         "tied": any(row.tie_group for row in rows),
     }
+
+
+def _by_model(drawn: Sequence[DrawnRow]) -> Iterator[Sequence[DrawnRow]]:
+    """Yield each row with those that fold under it."""
+    begins = [at for at, one in enumerate(drawn) if not one.look.under]
+    for begin, end in pairwise([*begins, len(drawn)]):
+        yield drawn[begin:end]
+
+
+def _folded(own: Sequence[DrawnRow]) -> str:
+    """Name what folds under a row: `2 more: checked, published`."""
+    under = [words(one.row.entry.trust) for one in own if one.look.under]
+    return f"{len(under)} more: {', '.join(dict.fromkeys(under))}" if under else ""
 
 
 def _row_context(one: DrawnRow, columns: Sides) -> dict[str, object]:
@@ -120,7 +134,7 @@ def _drawn(
     follow its best row, and those of models without one come last."""
     others = [row._replace(place=None) for row in placed(elsewhere.entries, DEFAULT_SORT)]
     apart = look._replace(kind="other", tail=elsewhere.tail)
-    apart = apart._replace(where=where_in_words(elsewhere.setting))
+    apart = apart._replace(where=machine_in_words(elsewhere.setting) if elsewhere.setting else "")
     claims = [row for row in rows if row.entry.claimed]
     shown = [
         (row, tie) for row, tie in zip(rows, brackets(rows), strict=True) if not row.entry.claimed

@@ -23,6 +23,8 @@ from leaderboard.read_model.scopes import scope
 from leaderboard.read_model.setting import tells_times
 
 PARAMETERS = (*SETTING_FILTERS,)
+# Fewer kernels that call NCCL, or that do not, are no finding.
+LEAST_KERNELS = 3
 COLUMNS = (
     *("submission", "model", "harness", "problem", "category", "mechanisms", "nccl"),
     *("speedup", "speedup_low", "run"),
@@ -65,6 +67,7 @@ def mechanisms(request: HttpRequest) -> Page:
             "filters": controls,
             "said": f"{count_phrase(len(right), 'right kernel')} · {setting}" if setting else "",
             "is_timed": is_timed,
+            "speeds": nccl_speeds(one.cell for one in right),
             "names": [mechanism_name(tag) for tag in tags],
             "rows": [
                 {
@@ -120,6 +123,18 @@ def _speeds(own: Iterable[Cell]) -> tuple[float | None, float | None]:
         return None, None
     faster = sum((cell.best_low or 0.0) > 1 for cell in timed) / len(timed)
     return statistics.median(cell.best_speedup or 0.0 for cell in timed), faster
+
+
+def nccl_speeds(cells: Iterable[Cell]) -> tuple[float, float] | None:
+    """Return the median speedups of correct kernels that call NCCL and of those that do not; None
+    where fewer than LEAST_KERNELS were timed of either."""
+    calling, moving = list[float](), list[float]()
+    for cell in cells:
+        if cell.best_speedup is not None:
+            (calling if NCCL in cell.mechanisms else moving).append(cell.best_speedup)
+    if min(len(calling), len(moving)) < LEAST_KERNELS:
+        return None
+    return statistics.median(calling), statistics.median(moving)
 
 
 def _by_category(

@@ -17,6 +17,7 @@ NUMBERS = (
         key="pass1",
         of="score.pass_at_1",
         label="pass@1",
+        plain="Correct",
         group="right",
         cell="share",
         in_category=True,
@@ -65,6 +66,7 @@ NUMBERS = (
         key="fast1",
         of="score.fast_at_1",
         label="fast₁@1",
+        plain="Faster than NCCL",
         group="fast",
         cell="fast",
         is_timed=True,
@@ -92,6 +94,7 @@ NUMBERS = (
         key="speedup",
         of="score.geometric_mean",
         label="Speedup",
+        plain="Speedup",
         unit="geo. mean",
         group="fast",
         cell="speedup",
@@ -121,6 +124,7 @@ NUMBERS = (
         key="utilisation",
         summed=Summing.MEDIAN,
         label="Of roofline",
+        plain="Share of the bound",
         unit="%, median",
         group="fast",
         cell="per_cent",
@@ -196,6 +200,8 @@ BY_KEY = {number.key: number for number in NUMBERS}
 GROUPS = ("fast", "right", "how")
 COLUMNS = sorted((one for one in NUMBERS if one.unit), key=lambda one: GROUPS.index(one.group))
 SUMMED = tuple(number for number in NUMBERS if number.summed)
+# What the first page shows unless its address asks for more: shares first.
+PLAIN = sorted((one for one in COLUMNS if one.plain), key=lambda one: not one.is_share)
 # Columns of Run, and entries of each attempt.
 MEASURED = tuple(number.key for number in SUMMED if number.summed is Summing.MEDIAN)
 TAKEN = tuple(number.key for number in SUMMED if number.summed is Summing.TOTAL)

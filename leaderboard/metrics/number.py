@@ -36,13 +36,16 @@ class Number:
 
     `summed` says how it is summed up of runs; without it, `of` is where a row has it. A number with
     a `unit` is a column, under the head `group`, drawn as its `cell` says: see CELLS of
-    read_model/columns.py. It may stand `below` the share of another key instead. `in_category`
-    repeats a column on pages of categories. JSON and CSV have a number by its `key` if it is
-    `exported`, and the ends of its 95 % interval if it has `ends`; the table `places` of snapshots
-    has it by the name `snapshot`, of this `kind`. `is_share` says that values are shares of the
-    scored problems, which have intervals and so tie groups, `is_timed` that there are none where
-    nothing was timed, `falls` that the greatest comes first. `means` explains it in docs/data.md
-    and, with an `anchor` of the methodology, on the board.
+    read_model/columns.py. One with a `plain` name stands by that name on the first page. It may
+    stand `below` the share of another key instead. `in_category` repeats a column on pages of
+    categories.
+
+    JSON and CSV have a number by its `key` if it is `exported`, and the ends of its 95 % interval
+    if it has `ends`; the table `places` of snapshots has it by its `snapshot` name, of this `kind`.
+    `is_share` says that values are shares of the scored problems, which have intervals and so tie
+    groups, `is_timed` that there are none where nothing was timed, `falls` that the greatest comes
+    first. `means` explains it in docs/data.md and, with an `anchor` of the methodology, on the
+    board.
     """
 
     key: str
@@ -50,6 +53,7 @@ class Number:
     summed: Summing | None = None
     of_kernels: Callable[[int, Measured], float | None] | None = None
     label: str = ""
+    plain: str = ""
     unit: str = ""
     group: str = ""
     cell: str = ""

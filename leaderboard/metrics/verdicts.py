@@ -36,15 +36,15 @@ CHECKED_MEANS = "Correct in every trial, with all ranks on one device, and never
 NEUTRAL = frozenset({"host_unsupported", "infra_error", "cancelled"})
 
 PLACEMENT_WORDS = {
-    "full": "a device a rank, timed",
-    "shared": "one device, checked",
+    "full": "one GPU per rank, timed",
+    "shared": "ranks share one GPU, checked",
 }
 SETTING_WORDS = {
     **PLACEMENT_WORDS,
     "hardened": "hidden (hardened)",
     "upstream": "PKB's own (upstream)",
 }
-INPUTS_OF = {"hardened": "secret inputs", "upstream": "PKB's own inputs"}
+INPUTS_OF = {"hardened": "hidden inputs", "upstream": "PKB's own inputs"}
 
 TRUST_MEANINGS = {
     "published": "Reported by a publication, not run here. Shown apart and never ranked.",

@@ -18,7 +18,7 @@ from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.filters import (
     SETTING_FILTERS,
     Filter,
-    Slider,
+    Option,
     choice_filter,
     harness_filter,
     setting_filters,
@@ -29,19 +29,23 @@ from leaderboard.read_model.published_claims import Claim, entry_of, published
 from leaderboard.read_model.scopes import BoardScope, scope
 from leaderboard.read_model.setting import tells_times
 
+# What boards offer to count as fast: more than p times the reference.
+USUAL_PS = (0.5, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class BoardQuery:
     """Holds what a board, its figures, its JSON and CSV show. A link to a submission ends with
     `tail`, for it to show this setting. `other` is the setting in which what is only checked here
-    was timed, or the other way round."""
+    was timed, or the other way round; `known` are all settings with results."""
 
     scope: BoardScope
+    known: tuple[Setting, ...]
     setting: Setting | None
     tail: str
     p: float
     chosen: dict[str, str]
-    slider: Slider
+    threshold: Filter
     controls: tuple[Filter, ...]
     other: Setting | None = None
     other_tail: str = ""
@@ -55,12 +59,12 @@ class BoardQuery:
         return next(iter(self._judged_in({self.setting: self.scope.scored}, ahead)), [])
 
     def judged_beside(self) -> tuple[list[BoardRow], list[BoardRow]]:
-        """Return the same rows, and those of the other setting."""
+        """Return the same rows, and those of the other setting, with what each solved."""
         scored = {self.setting: self.scope.scored}
         if self.other:
             scored[self.other] = self.scope.scored_on(self.other.world_size)
         nothing: list[BoardRow] = []
-        ours, others, *_ = [*self._judged_in(scored), nothing, nothing]
+        ours, others, *_ = [*self._judged_in(scored, ("solved",)), nothing, nothing]
         return ours, others
 
     def _judged_in(
@@ -107,16 +111,17 @@ def board_query(request: HttpRequest) -> BoardQuery:
     found = scope(request, "category", "source", ranks=setting.world_size if setting else None)
     kinds = kernel_filters(request, found, is_timed=tells_times(setting))
     other = other_setting(request, setting, known)
-    slider = p_slider(request)
+    threshold = threshold_filter(request)
     return BoardQuery(
         scope=found,
+        known=tuple(known),
         setting=setting,
         tail=setting_tail(setting, known),
         other=other,
         other_tail=setting_tail(other, known),
-        p=float(slider.value),
+        p=float(threshold.value),
         chosen={control.name: control.value for control in kinds},
-        slider=slider,
+        threshold=threshold,
         controls=tuple(
             sorted((*kinds, *map(_folded, settings)), key=lambda control: control.folded)
         ),
@@ -169,8 +174,9 @@ def kernel_filters(
     )
 
 
-def p_slider(request: HttpRequest) -> Slider:
-    """Return the threshold of fast_p, in steps of 1/20. Raises BadQuery."""
+def threshold_filter(request: HttpRequest) -> Filter:
+    """Return the control of p, by which fast_p counts: usual values and what the address asks for,
+    in steps of 1/20. Raises BadQuery."""
     text = request.GET.get("p", "") or "1"
     allowed = f"a number from 0 to {MOST_P} in steps of {1 / STEPS_OF_P:g}, such as 1.5"
     try:
@@ -179,6 +185,9 @@ def p_slider(request: HttpRequest) -> Slider:
         raise BadQuery("p", text, (allowed,)) from None
     if not 0 <= steps <= MOST_P * STEPS_OF_P or abs(steps - round(steps)) > 1e-6:
         raise BadQuery("p", text, (allowed,))
-    value, step = f"{round(steps) / STEPS_OF_P:g}", f"{1 / STEPS_OF_P:g}"
-    label = "Fast: more than p times the reference"
-    return Slider(name="p", label=label, value=value, default="1", most=MOST_P, step=step)
+    asked = round(steps) / STEPS_OF_P
+    options = tuple(
+        Option(value=f"{p:g}", text=f"Faster than {'' if p == 1 else f'{p:g}× '}NCCL")
+        for p in sorted({*USUAL_PS, asked})
+    )
+    return Filter(name="p", label="Threshold", value=f"{asked:g}", options=options, default="1")

@@ -15,7 +15,7 @@ from leaderboard.metrics.number import Number
 from leaderboard.metrics.ties import tie_groups
 from leaderboard.metrics.verdicts import words
 from leaderboard.models import Trust
-from leaderboard.read_model.boards import BoardRow, Setting
+from leaderboard.read_model.boards import USUAL_P, BoardRow, Setting
 from leaderboard.read_model.setting import tells_times
 
 
@@ -102,6 +102,12 @@ class RankedRow(NamedTuple):
 def usual_sort(setting: Setting | None) -> str:
     """Return by what a board of this setting is sorted unless its address says so."""
     return DEFAULT_SORT if tells_times(setting) else CHECKED_SORT
+
+
+def plain_at(column: Number, p: float) -> str:
+    """Return the name of a column on the first page."""
+    is_of_p = "₁" in column.label and p != USUAL_P
+    return f"Over {p:g}× NCCL" if is_of_p else column.plain or label_at(column, p)
 
 
 def label_at(column: Number, p: float) -> str:

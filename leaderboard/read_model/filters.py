@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from leaderboard.delivery.pages import DRAWN, Redirect, choice
 from leaderboard.kit.links import url
 from leaderboard.metrics.verdicts import SETTING_WORDS
-from leaderboard.models import Harness
+from leaderboard.models import Hardware, Harness
 from leaderboard.read_model.boards import IN_WORDS, Setting
 
 BOARD_PARAMETERS = (
@@ -66,16 +66,6 @@ class Filter(NamedTuple):
         return IN_WORDS.get(attribute, "{}").format(found)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Slider:
-    name: str
-    label: str
-    value: str
-    default: str
-    most: int
-    step: str
-
-
 def setting_filters(
     request: HttpRequest, settings: Sequence[Setting]
 ) -> tuple[Setting | None, list[Filter]]:
@@ -84,6 +74,8 @@ def setting_filters(
     controls = []
     for name, (attribute, label) in SETTING_FILTERS.items():
         values = sorted({str(getattr(setting, attribute)) for setting in settings})
+        if name == "hardware" and _is_class(request.GET.get(name, ""), values):
+            values.append(request.GET[name])
         asked = choice(request, name, values)
         if len(values) < 2:
             continue
@@ -105,6 +97,12 @@ def setting_filters(
     if chosen is None and controls:
         controls[0] = controls[0]._replace(nearest=nearest(request, settings))
     return chosen, controls
+
+
+def _is_class(wanted: str, judged: Sequence[str]) -> bool:
+    """Return True for a class of hardware on which nothing that counts was judged."""
+    unknown = wanted != "" and wanted not in judged
+    return unknown and Hardware.objects.filter(pk=wanted).exists()
 
 
 def _agreeing(request: HttpRequest, settings: Iterable[Setting]) -> Iterator[Setting]:
@@ -171,15 +169,14 @@ class Chip:
     url: str
 
 
-def chips(controls: Iterable[Filter | Slider], path: str, query: dict[str, str]) -> list[Chip]:
+def chips(controls: Iterable[Filter], path: str, query: dict[str, str]) -> list[Chip]:
     """Return a chip for each filter that is set; `query` is what the address says now."""
     made = []
     for control in controls:
         if control.name in query and control.value != control.default:
             rest = urlencode([pair for pair in query.items() if pair[0] != control.name])
-            text = control.text if isinstance(control, Filter) else f"p = {control.value}"
             url = f"{path}?{rest}" if rest else path
-            made.append(Chip(label=control.label, text=text, url=url))
+            made.append(Chip(label=control.label, text=control.text, url=url))
     return made
 
 

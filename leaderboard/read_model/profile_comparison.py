@@ -12,7 +12,7 @@ from django.db.models import Count, OuterRef, Subquery
 from leaderboard.metrics.tallies import Cell
 from leaderboard.models import Kernel, LeaderboardRow, Problem, Run
 from leaderboard.models.choices import Harness
-from leaderboard.models.summaries import HARDENED, UPSTREAM
+from leaderboard.models.summaries import HARDENED, UPSTREAM, LeaderboardRowQuerySet
 from leaderboard.read_model.leaderboard_rows import cells_in
 from leaderboard.read_model.setting import Setting
 
@@ -69,20 +69,17 @@ class Beside:
 
 
 def settings_of_both(known: Iterable[Setting]) -> list[Setting]:
-    """Return, of these settings, the hardened ones that have results under `upstream`, too."""
+    """Return, of these settings, the hardened ones that have results under `upstream`, too: those
+    that only check first, as what fails is rarely timed."""
     own = list(known)
     also = {replace(one, profile=HARDENED) for one in own if one.profile == UPSTREAM}
-    return [one for one in own if one in also]
+    return sorted((one for one in own if one in also), key=lambda one: one.is_timed)
 
 
 def beside(setting: Setting) -> list[Beside]:
     """Return models' submissions with their problems under both profiles, in a setting that is the
     same but for the profile; two queries. Baselines and people's kernels are left out."""
-    where = {name: value for name, value in vars(setting).items() if name != "profile"}
-    rows = LeaderboardRow.objects.ranked().filter(**where, profile__in=(HARDENED, UPSTREAM))
-    rows = rows.filter(submission__model__is_baseline=False).order_by("submission_id")
-    rows = rows.exclude(submission__harness=Harness.HUMAN)
-    rows = rows.annotate(answered=_answered(setting.world_size))
+    rows = _rows(setting).annotate(answered=_answered(setting.world_size))
     stored: dict[tuple[int, str, str, str, int], dict[str, str]] = defaultdict(dict)
     for *whose, profile, cells in rows.values_list(*OF_SUBMISSION, "profile", "cells"):
         number, model, slug, harness, answered = whose
@@ -108,6 +105,29 @@ def beside(setting: Setting) -> list[Beside]:
         for (number, model, slug, harness, answered), own in pairs.items()
         if own
     ]
+
+
+def passing(setting: Setting) -> tuple[int, int]:
+    """Count the kernels of models that pass under `upstream`, and those of them that fail hidden
+    inputs; one query."""
+    judged = [pair for one in _both(setting) for pair in one]
+    passed = [ours for theirs, ours in judged if theirs.correct]
+    return len(passed), sum(not ours.correct for ours in passed)
+
+
+def _both(setting: Setting) -> Iterator[list[tuple[Cell, Cell]]]:
+    """Yield each submission's problems with their results under both profiles."""
+    stored: dict[int, dict[str, str]] = defaultdict(dict)
+    for number, profile, cells in _rows(setting).values_list("submission_id", "profile", "cells"):
+        stored[number][profile] = cells
+    yield from (list(_pairs(own)) for own in stored.values() if len(own) == 2)
+
+
+def _rows(setting: Setting) -> LeaderboardRowQuerySet:
+    where = {name: value for name, value in vars(setting).items() if name != "profile"}
+    rows = LeaderboardRow.objects.ranked().filter(**where, profile__in=(HARDENED, UPSTREAM))
+    rows = rows.filter(submission__model__is_baseline=False).order_by("submission_id")
+    return rows.exclude(submission__harness=Harness.HUMAN)
 
 
 def _answered(world_size: int) -> Subquery:

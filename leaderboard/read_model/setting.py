@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from leaderboard.models.choices import FULL, is_timed, judge_of_today
@@ -11,6 +12,8 @@ IN_WORDS = {"world_size": "{} ranks", "profile": "{} inputs", "judge_version": "
 # Judges with the same checks are compared there, whatever their clock.
 UNTIMED_IN_WORDS = {"judge_version": "checks of judge {}"}
 SHARED_IN_WORDS = "ranks on one device"
+# A class of hosts is named after its GPU and how many of them a host has.
+GPUS = re.compile(r"([a-z]+[0-9]+[a-z]*)x[0-9]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,18 @@ def tells_times(setting: Setting | None) -> bool:
     """Return whether pages have room for times: not where a setting has none; without results, they
     have."""
     return setting is None or setting.is_timed
+
+
+def machine_in_words(setting: Setting) -> str:
+    """Return where a setting's ranks run: `2 H200s`, `one H200, shared by 4 ranks`, `2 ranks of
+    cpu`."""
+    named = GPUS.fullmatch(setting.hardware_id)
+    if not named:
+        return f"{setting.world_size} ranks of {setting.hardware_id}"
+    gpu = named[1].upper()
+    if not setting.is_timed:
+        return f"one {gpu}, shared by {setting.world_size} ranks"
+    return f"{setting.world_size} {gpu}{'' if setting.world_size == 1 else 's'}"
 
 
 SETTING_FIELDS = tuple(Setting.__dataclass_fields__)

@@ -1,22 +1,4 @@
-// What a filter form does beyond site.js: a slider says its value and waits until it rests, and
-// folded filters stay open from page to page.
-for (const slider of document.querySelectorAll("form[data-filters] input[type=range]")) {
-  const output = slider.form.querySelector(`output[for="${slider.id}"]`);
-  const say = () => {
-    output.textContent = slider.value + output.dataset.unit;
-    slider.setAttribute("aria-valuetext", output.textContent);
-  };
-  let rest = null;
-  say();
-  slider.addEventListener("input", say);
-  slider.form.addEventListener("reset", () => setTimeout(say));
-  slider.addEventListener("change", (event) => {
-    event.stopPropagation(); // an arrow key changes it too: the page waits for the last one
-    clearTimeout(rest);
-    rest = setTimeout(() => slider.form.requestSubmit(), 500);
-  });
-}
-
+// What a filter form does beyond site.js: folded filters stay open from page to page.
 const stored = (name, value) => {
   try {
     if (value !== undefined) sessionStorage.setItem(name, value);

@@ -1,6 +1,7 @@
 // Filters apply as soon as they change, and leave their defaults out of the address. What a page
 // chose to go with the old hardware is no wish about the new.
 for (const form of document.querySelectorAll("form[data-filters]")) {
+  form.querySelector("button[type=submit]").hidden = true;
   form.addEventListener("change", (event) => {
     for (const control of form.elements) {
       if (control.dataset.follows === event.target.name) control.disabled = true;

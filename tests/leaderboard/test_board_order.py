@@ -92,7 +92,7 @@ def test_what_has_no_date_comes_last_in_both_directions(client: Client) -> None:
 @pytest.mark.usefixtures("rows")
 def test_a_head_says_the_direction_and_leads_to_the_other(client: Client) -> None:
     page = client.get("/?harness=repeated").text
-    assert '<a href="/?harness=repeated&amp;sort=date">Date</a>' in page
+    assert '<a href="/?harness=repeated&amp;sort=model">Model</a>' in page
     assert 'aria-sort="descending"><a href="/?harness=repeated&amp;sort=-fast1">' in page
     newest = client.get("/?sort=date").text
     assert '<th scope="col" aria-sort="descending"><a href="/?sort=-date">Date</a>' in newest

@@ -13,7 +13,16 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import Verdict
 from evaluator.messages.roofline_bounds import RooflineBounds
-from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
+from leaderboard.models import (
+    Hardware,
+    Kernel,
+    LanguageModel,
+    Problem,
+    Run,
+    Submission,
+    Summary,
+    Trust,
+)
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Narrowing
 from tests.leaderboard import factory
@@ -51,15 +60,15 @@ def test_a_failed_run_tells_of_no_utilisation(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "inputs"), [("hardened", "secret inputs"), ("upstream", "PKB's own inputs")]
+    ("profile", "inputs"), [("hardened", "hidden inputs"), ("upstream", "PKB's own inputs")]
 )
 def test_a_board_says_on_which_inputs_it_is(
     profile: str, inputs: str, problem: Problem, client: Client
 ) -> None:
     factory.make_judged(factory.make_submission(), problem, profile=profile)
     text = unescape(client.get("/").content.decode())
-    assert f"right on {inputs}" in text
-    assert f"Timed here on {inputs}: the best" in text
+    assert f"Every kernel was judged here on {inputs}." in text
+    assert f"counts when its answer is correct on {inputs}" in text
 
 
 def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
@@ -133,3 +142,12 @@ def test_a_board_asks_three_times_however_many_rows_and_cells_it_has(problem: Pr
         entries = boards.judged(setting, 1)
         assert all(entry.cells and entry.results for entry in entries)
     assert (len(entries), len(queries)) == (4, 3)
+
+
+def test_a_class_of_hardware_without_results_has_a_board(problem: Problem, client: Client) -> None:
+    factory.make_judged(factory.make_submission(), problem)
+    Hardware.objects.create(slug="h200x2", title="2 x H200", device="cuda", max_world_size=2)
+    page = client.get("/?hardware=h200x2")
+    assert page.status_code == 200
+    assert "Nothing was judged under all of these at once." in page.text
+    assert client.get("/?hardware=abacus").status_code == 400

@@ -1,4 +1,4 @@
-"""The sentences of the first page that say how far models are."""
+"""The sentence and the chart of the first page that say how far models are."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from leaderboard.board_pages.board_groups import OtherSetting
-from leaderboard.board_pages.headline import answers
+from leaderboard.board_pages.front_bars import front_bars
+from leaderboard.board_pages.headline import headline
 from leaderboard.metrics.intervals import Interval
 from leaderboard.metrics.scores import Score
+from leaderboard.models.model_names import HOUSE
 from leaderboard.read_model.boards import BoardRow
-from leaderboard.read_model.published_claims import Claim
+from leaderboard.read_model.columns import RankedRow
 from leaderboard.read_model.setting import Setting
 
 TIMED = Setting(
@@ -25,22 +27,6 @@ TIMED = Setting(
 )
 SHARED = replace(TIMED, hardware_id="h100x1", placement="shared")
 NOWHERE = OtherSetting()
-CLAIM = Claim(
-    publication=1,
-    date=None,
-    citation="",
-    model="A",
-    slug="a",
-    vendor="",
-    harness="zero-shot",
-    category=None,
-    problems=80,
-    correct_at_1=20,
-    correct_at_3=None,
-    fast_at_1=10,
-    fast_at_3=None,
-    payload='{"setting": {"hardware": "8 x H100"}}',
-)
 
 
 def _entry(model: str, solved: int, faster: int | None = None, **changes: object) -> BoardRow:
@@ -56,6 +42,7 @@ def _entry(model: str, solved: int, faster: int | None = None, **changes: object
         fast_at_1=None if faster is None else faster / 80,
         fast_at_k=None if faster is None else faster / 80,
         geometric_mean=None,
+        is_timed=faster is not None,
     )
     values = {"harness": "zero-shot", "trust": "verified", "date": None, "claimed": False}
     told = {**values, "slug": model, "vendor": "", "url": f"/{model}", **changes}
@@ -63,76 +50,99 @@ def _entry(model: str, solved: int, faster: int | None = None, **changes: object
 
 
 def _said(
-    entries: list[BoardRow],
-    setting: Setting | None,
-    claims: list[Claim],
-    elsewhere: OtherSetting = NOWHERE,
-) -> list[str]:
-    found = answers(entries, claims, setting, elsewhere)
-    return [f"{one.opens} {one.model}{one.says}".replace("\u00a0", " ") for one in found]
+    entries: list[BoardRow], setting: Setting | None, elsewhere: OtherSetting = NOWHERE
+) -> str:
+    found = headline(entries, setting, elsewhere)
+    if found is None:
+        return ""
+    return " ".join([f"{found.lead} {found.opens} {found.model}{found.says}", *found.notes])
 
 
-def test_the_best_of_what_was_published_and_of_what_was_judged_are_named() -> None:
+def test_a_timed_board_says_on_how_many_problems_the_best_model_beats_nccl() -> None:
     entries = [
+        _entry("House", 60, 58, baseline=True, slug=HOUSE),
         _entry("often right", 30, 2),
         _entry("fast", 20, 10),
         _entry("claims", 25, 12, claimed=True),
     ]
-    assert _said(entries, TIMED, [CLAIM]) == [
-        "Published: the best model, claims (zero-shot), solves 25 of 80 problems and beats NCCL on "
-        "12 (15.0 %, 95 % interval 8.8 % to 24.4 %), by the check of those who published it on "
-        "8 x H100.",
-        "Timed here on secret inputs: the best, fast (zero-shot), solves 20 of 80 and beats NCCL "
-        "on 10 (12.5 %, 95 % interval 6.9 % to 21.5 %), of 40 judged, on 4 ranks of "
-        "h200x4. Not distinguishable from it: often right (zero-shot).",
-    ]
+    assert _said(entries, TIMED) == (
+        "Not yet. On 4 H200s the best model, fast, beats NCCL on 10 of 80 problems. Kernels "
+        "written by hand beat it on 58. Statistically tied with it: often right. fast was judged "
+        "on 40 of the 80 problems so far; the others count as not solved."
+    )
+
+
+@pytest.mark.parametrize(
+    ("faster", "lead"), [(0, "No."), (39, "Not yet."), (40, "On most problems."), (80, "Yes.")]
+)
+def test_the_answer_begins_with_what_the_best_model_reaches(faster: int, lead: str) -> None:
+    assert _said([_entry("one", 80, faster)], TIMED).startswith(f"{lead} On 4 H200s")
+
+
+def test_what_counts_as_fast_is_said() -> None:
+    one = _entry("one", 80, 12)
+    one.score = one.score._replace(p=1.5)
+    assert "beats NCCL by more than 1.5× on 12 of 80" in _said([one], TIMED)
 
 
 def test_what_shared_a_gpu_says_nothing_of_speed() -> None:
-    (said,) = _said([_entry("right", 30), _entry("less", 29)], SHARED, [])
-    assert said.startswith("Checked here on secret inputs: the best, right (zero-shot), solves 30")
+    said = _said([_entry("right", 30), _entry("less", 29), _entry("least", 28)], SHARED)
+    assert said.startswith(
+        "Checked, not timed. On one H100, shared by 4 ranks, the best model, right, is correct on "
+        "30 of 80 problems. All 3 submissions of models are statistically tied."
+    )
     assert "NCCL" not in said
-    assert said.endswith(
-        "4 ranks of h100x1 shared a GPU, nothing was timed. "
-        "Not distinguishable from it: less (zero-shot)."
-    )
-    (said,) = _said([_entry("right", 30)], replace(SHARED, profile="upstream"), [])
-    assert said.startswith("Checked here on PKB's own inputs: the best, right")
 
 
-def test_submissions_of_one_model_and_harness_are_told_apart() -> None:
-    entries = [
-        _entry("A", 30, submission=7, backends=("cuda",)),
-        _entry("B", 29, submission=8, backends=("cuda",)),
-        _entry("A", 28, submission=9, backends=("triton", "cuda")),
-        _entry("A", 27, submission=10, harness="agentic"),
-    ]
-    (said,) = _said(entries, SHARED, [])
-    assert ": the best, A (zero-shot, cuda, no. 7), solves 30" in said
-    assert said.endswith(
-        "Not distinguishable from it: B (zero-shot), A (zero-shot, triton, cuda, no. 9), "
-        "A (agentic)."
-    )
+def test_the_names_of_ties_are_few_and_each_is_said_once() -> None:
+    entries = [_entry(name, 30) for name in "AABCDE"]
+    said = _said([*entries, _entry("far", 2)], SHARED)
+    assert "Statistically tied with it: A, B, C and 2 more." in said
 
 
-def test_where_no_model_was_timed_the_sites_own_kernels_are_named() -> None:
-    house = _entry("House kernels", 60, 31, baseline=True, slug="house-kernels")
-    elsewhere = OtherSetting([house], TIMED, "?x=1")
-    _, said = _said([_entry("right", 30)], SHARED, [], elsewhere)
-    assert said.startswith("Timed here: no model yet. This site's own House kernels solve 60 of 80")
-    assert said.endswith(
-        "and beat NCCL on 31 (38.8 %, 95 % interval 28.8 % to 49.7 %), on 4 ranks of h200x4."
-    )
-    timed = OtherSetting([house, _entry("timed", 3, 2)], TIMED, "")
-    assert _said([], SHARED, [], timed)[0].startswith(
-        "Timed here on secret inputs: the best, timed"
-    )
+def test_where_no_model_was_judged_the_published_best_is_named() -> None:
+    claim = _entry("claims", 25, 12, claimed=True, where="8x H100")
+    house = _entry("House", 60, 31, baseline=True, slug=HOUSE)
+    for said in (_said([claim], None, OtherSetting([house], TIMED)), _said([claim, house], TIMED)):
+        assert said == (
+            "Nothing judged here yet. By their authors' own check, the best model, claims, beats "
+            "NCCL on 12 of 80 problems on 8x H100. On 4 H200s, kernels written by hand beat it on "
+            "31 of 80 problems."
+        )
 
 
 @pytest.mark.parametrize("change", [{"baseline": True}, {"harness": "human"}])
 def test_people_and_baselines_are_no_models(change: dict[str, object]) -> None:
-    assert _said([_entry("someone", 80, 80, **change)], TIMED, []) == []
+    assert _said([_entry("someone", 80, 80, **change)], TIMED) == ""
 
 
 def test_an_empty_board_says_nothing() -> None:
-    assert _said([], None, []) == []
+    assert _said([], None) == ""
+
+
+def test_there_is_a_bar_for_the_best_row_of_each_model_and_one_for_kernels_by_hand() -> None:
+    rows = [
+        _entry("House", 60, 58, baseline=True, slug=HOUSE, backends=("triton",)),
+        _entry("A", 20, 10, backends=("cuda",)),
+        _entry("A", 30, 2),
+        _entry("B", 20, 12),
+        _entry("B", 25, 16, claimed=True),
+        _entry("someone", 80, 80, harness="human"),
+    ]
+    bars = front_bars([RankedRow(place=None, entry=row) for row in rows], "?judge=9")
+    assert [(bar.name, bar.faster, bar.correct) for bar in bars] == [
+        ("Written by hand", 58, 60),
+        ("B", 12, 20),
+        ("A", 10, 20),
+    ]
+    assert [bar.claim for bar in bars] == ["", "20.0", ""]
+    assert [bar.interval is None for bar in bars] == [True, False, False]
+    assert (bars[2].note, bars[2].url) == ("cuda, zero-shot", "/A?judge=9")
+    assert bars[2].says == "A: 10 faster than NCCL, 20 correct"
+    assert front_bars([RankedRow(place=None, entry=rows[0])], "") == []
+
+
+def test_bars_of_what_was_only_checked_have_no_speed() -> None:
+    (bar,) = front_bars([RankedRow(place=None, entry=_entry("A", 20))], "")
+    assert (bar.faster, bar.wide_faster, bar.wide_correct) == (None, "", "25.0")
+    assert bar.says == "A: 20 correct"

@@ -25,6 +25,8 @@ ROWS = 30
 BYTES_OF_A_BOARD_ROW = 400
 BYTES_OF_A_MATRIX_ROW = 150
 FEW_QUERIES = 4
+# The first page reads its findings too, a problem its fastest kernel of any setting.
+FRONT_QUERIES = 6
 BYTES_OF_A_FIRST_FIGURE, BYTES_OF_A_NEXT_ONE = 500_000, 20_000
 SERVE = """
 import sys
@@ -72,7 +74,8 @@ def gzip_bytes(address: str, client: Client) -> int:
 def test_queries_do_not_grow_with_the_rows(address: str, client: Client) -> None:
     if address.endswith("-"):
         address += Problem.objects.get(pk=1).slug
-    assert queries_of(address, client) <= FEW_QUERIES
+    most = FRONT_QUERIES if address == "/" or "/problems/" in address else FEW_QUERIES
+    assert queries_of(address, client) <= most
 
 
 @pytest.mark.usefixtures("crowd")

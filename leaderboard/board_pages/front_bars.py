@@ -1,0 +1,91 @@
+"""Draws the one chart of the first page: how many problems each model solves, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from leaderboard.board_pages.headline import correct, faster
+from leaderboard.kit.visible import visible
+from leaderboard.metrics.intervals import wilson_interval
+from leaderboard.read_model.boards import BoardRow
+from leaderboard.read_model.columns import RankedRow
+
+MOST_MODELS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """Describes one bar. Widths and places are per cent of all scored problems, as text.
+
+    `interval` is where the 95 % interval of the row's share begins and how wide it is. `claim` is
+    the share that the authors of PKB published of the same model and harness.
+    """
+
+    name: str
+    note: str
+    url: str
+    house: bool
+    correct: int
+    faster: int | None
+    wide_correct: str
+    wide_faster: str
+    interval: tuple[str, str] | None
+    claim: str
+
+    @property
+    def says(self) -> str:
+        solved = f"{self.correct} correct"
+        found = solved if self.faster is None else f"{self.faster} faster than NCCL, {solved}"
+        return f"{self.name}: {found}"
+
+
+def front_bars(rows: Sequence[RankedRow], tail: str) -> list[Bar]:
+    """Return the bar of the site's own kernels, then one of each of the best models; `tail` ends
+    the address of a submission. Empty where no model was judged here."""
+    every = [row.entry for row in rows]
+    models = list(_best_rows(every))[:MOST_MODELS]
+    claims = {(row.model, row.harness): row for row in every if row.claimed}
+    house = [row for row in every if row.house]
+    own = [max(house, key=lambda row: row.headline or 0.0)] if house and models else []
+    return [_bar(row, claims.get((row.model, row.harness)), tail) for row in (*own, *models)]
+
+
+def _best_rows(every: Sequence[BoardRow]) -> Iterator[BoardRow]:
+    """Yield the models' rows that stand first, best first, one of each model."""
+    models = [row for row in every if not (row.baseline or row.by_people or row.claimed)]
+    done: set[str] = set()
+    for row in sorted(models, key=lambda row: -(row.headline or 0.0)):
+        if row.slug not in done:
+            done.add(row.slug)
+            yield row
+
+
+def _bar(row: BoardRow, claim: BoardRow | None, tail: str) -> Bar:
+    score = row.score
+    shares = (score.pass_at_1 or 0.0, score.fast_at_1 or 0.0)
+    wide = [f"{100 * share:.1f}" for share in shares]
+    own = None if row.house else _interval(row)
+    published = claim.score if claim else None
+    share = None
+    if published:
+        share = published.fast_at_1 if score.is_timed else published.pass_at_1
+    return Bar(
+        name="Written by hand" if row.house else visible(row.model),
+        note=f"{', '.join(row.backends)}, {'this site' if row.house else row.harness}",
+        url=row.url_with(tail),
+        house=row.house,
+        correct=correct(row),
+        faster=faster(row) if score.is_timed else None,
+        wide_correct=wide[0],
+        wide_faster=wide[1] if score.is_timed else "",
+        interval=own,
+        claim="" if share is None or score.p != 1.0 else f"{100 * share:.1f}",
+    )
+
+
+def _interval(row: BoardRow) -> tuple[str, str] | None:
+    found = wilson_interval(row.headline or 0.0, row.score.scored)
+    if found is None:
+        return None
+    return f"{100 * found.low:.1f}", f"{100 * (found.high - found.low):.1f}"
