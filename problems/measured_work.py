@@ -86,6 +86,7 @@ def _work(rank: int, world_size: int, name: str, spec: TrialSpec) -> Work:
     inputs = module.make_inputs(context, dims)
     dist.barrier()
     _, began = socket_bytes()
+    dist.barrier()  # no rank calls before every rank has read its counters
     with FlopCounterMode(display=False) as counter:
         outputs = call(module.reference, module.problem, inputs, groups)
     dist.barrier()
