@@ -70,7 +70,7 @@ def told(client: Client, own: Submission) -> dict[str, object]:
     return {**tables, **{name: response.content for name, response in found.items()}}
 
 
-def rows_stored() -> list[list[dict[str, object]]]:
+def rows_stored() -> list[object]:
     return [list(kind._default_manager.values()) for kind in (Summary, LeaderboardRow)]
 
 
