@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tooling import processes, servers, suite
+from tooling import install, processes, servers, suite
 from tooling.console import Failure, run_logged
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -143,3 +143,24 @@ def test_ci_takes_a_skipped_test_for_a_failed_one(tmp_path: Path, in_ci: str, ou
 def test_a_program_that_cannot_be_installed_is_named_with_its_package() -> None:
     outcome = suite._skipped("redis-server")
     assert "apt-get install redis-server" in outcome.note
+
+
+def test_make_check_lints_and_runs_quick_tests_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, list[str]]] = []
+
+    def check(name: str, command: list[str], env: dict[str, str] | None = None) -> suite.Outcome:
+        ran.append((name, command))
+        assert not set(suite.SITE_SETTINGS) & set(env or ())
+        return suite.Outcome(name=name, failed=name == "ruff check", seconds=0.0)
+
+    monkeypatch.setenv("DATABASE_URL", "postgres://somewhere")
+    monkeypatch.setattr(suite, "_check", check)
+    monkeypatch.setattr(install, "virtual_environment", lambda **_: None)
+    with pytest.raises(Failure, match=r"^failed: ruff check$"):
+        suite.check()
+    *static, (name, command) = ran
+    assert [one for one, _ in static] == [one for one, _ in suite._static_checks()]
+    assert name == "quick tests"
+    tested = [word.removeprefix("--ignore=") for word in command if "tests/" in word]
+    assert len(tested) > 40
+    assert [path for path in tested if not (ROOT / path).exists()] == []

@@ -33,6 +33,7 @@ def screenshots() -> None:
 COMMANDS: dict[str, Callable[[], None]] = {
     "up": up.up,
     "down": down.down,
+    "check": suite.check,
     "test": suite.run_suite,
     "test-all": lambda: suite.run_suite(everything=True),
     "test-deploy": deploying.test_deploy,

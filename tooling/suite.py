@@ -27,6 +27,25 @@ DEBIAN_PACKAGES = {
     "nginx": "nginx-light",
 }
 SITE_SETTINGS = ("DATABASE_URL", "CELERY_BROKER_URL")
+# Of `make check`: folders and files of tests that start no judge, and take a second of processor a
+# test at most.
+QUICK_FOLDERS = ("tests/leaderboard", "tests/evaluator/client", "tests/evaluator/generate")
+QUICK_FILES = {
+    "tests": "budgets docs prose requirements operating_files",
+    "tests/problems": """
+        collectives comparison context limits mask_chains mutants perceptron prompt registry
+        rounding_tails trials
+    """,
+    "tests/evaluator": """
+        acceptance arguments baseline brokers canaries claims_and_text compat crowded_gpu
+        crowded_host diagnose early_sends facts host host_traces languages messages needs roofline
+        scan sealing stacks support timeline timing untrusted_bytes waits worker_states
+    """,
+}
+LEFT_TO_TEST = tuple(
+    f"tests/leaderboard/test_{name}.py"
+    for name in ("locked_database", "migrations", "page_budgets")
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +58,29 @@ class Outcome:
     note: str = ""
 
 
+def check() -> None:
+    """Run the static checks and quick tests, which need no server, judge or database. Raises
+    Failure naming those that failed."""
+    install.virtual_environment(development=True)
+    with tempfile.TemporaryDirectory(prefix="pkb-test-") as state:
+        outcomes = [_check(name, command) for name, command in _static_checks()]
+        outcomes.append(_check("quick tests", quick_tests(), _embedded(state)))
+    _close(outcomes)
+
+
+def quick_tests() -> list[str]:
+    """Return the command that runs the tests of `make check`."""
+    files = [
+        f"{folder}/test_{name}.py"
+        for folder, names in QUICK_FILES.items()
+        for name in names.split()
+    ]
+    chosen = "not (alone or browser or database or similar or slow)"
+    left_out = [f"--ignore={path}" for path in LEFT_TO_TEST]
+    pytest = [places.PYTHON, "-m", "pytest", "-q", "-n", "2", "-m", chosen]
+    return [*pytest, *left_out, *QUICK_FOLDERS, *files]
+
+
 def run_suite(*, only_static: bool = False, everything: bool = False) -> None:
     """Run the checks, also after a failed one; `everything` includes tests that try what others try
     in another way. Raises Failure naming those that failed."""
@@ -49,7 +91,11 @@ def run_suite(*, only_static: bool = False, everything: bool = False) -> None:
     missing = installed.result() if installed else []
     if not only_static:
         outcomes += _tests(everything=everything)
-    outcomes += [_skipped(name) for name in missing]
+    _close([*outcomes, *(_skipped(name) for name in missing)])
+
+
+def _close(outcomes: Sequence[Outcome]) -> None:
+    """Print the closing table. Raises Failure naming the checks that failed."""
     print("\n== all checks ==")
     for outcome in outcomes:
         result = "FAILED" if outcome.failed else "ok"
@@ -87,8 +133,7 @@ def _tests(*, everything: bool) -> list[Outcome]:
     pytest = [places.PYTHON, "-m", "pytest", "-q"]
     shared = [*pytest, "-n", "2"]
     with tempfile.TemporaryDirectory(prefix="pkb-test-") as state:
-        inherited = {k: v for k, v in os.environ.items() if k not in SITE_SETTINGS}
-        embedded = {**inherited, "PKB_STATE_DIR": state}
+        embedded = _embedded(state)
         with _servers() as addresses:
             if addresses:
                 site = [
@@ -106,6 +151,12 @@ def _tests(*, everything: bool) -> list[Outcome]:
         alone = [*pytest, "-m", f"alone{wanted}", "tests/evaluator"]
         outcomes.append(_check("evaluator, timed", alone, embedded))
     return outcomes
+
+
+def _embedded(state: str) -> dict[str, str]:
+    """Return the environment of tests on SQLite, whose site keeps its state in that folder."""
+    inherited = {k: v for k, v in os.environ.items() if k not in SITE_SETTINGS}
+    return {**inherited, "PKB_STATE_DIR": state}
 
 
 @contextmanager

@@ -74,6 +74,7 @@ def _work(rank: int, world_size: int, name: str, spec: TrialSpec) -> Work:
     _, inputs = drawn(module, spec, rank, world_size, secret=SECRET)
     dist.barrier()
     _, began = socket_bytes()
+    dist.barrier()  # no rank calls before every rank has read its counters
     with FlopCounterMode(display=False) as counter:
         outputs = call(module.reference, module.problem, inputs, groups)
     dist.barrier()

@@ -1,4 +1,4 @@
-"""The logs in `diagnosis/`, each with what the judge knew of the run and what it must find."""
+"""The logs in `diagnosis.txt`, each with what the judge knew of the run and what it must find."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 from evaluator.diagnosis.diagnose import Diagnosis
 from evaluator.messages.report import Phase, RankLog, Verdict
 
-FOLDER = Path(__file__).with_name("diagnosis")
-KEYS = (
-    *("verdict", "cause", "evidence", "ranks", "stage"),
-    *("given", "given evidence", "given ranks", "source"),
-)
-_RANK = re.compile(r"^--- rank (\d+)\n", re.MULTILINE)
+FILE = Path(__file__).with_name("diagnosis.txt")
+REQUIRED = {"verdict", "cause", "stage", "given", "source"}
+OPTIONAL = {"evidence", "ranks", "given evidence", "given ranks"}
+_SECTION = re.compile(r"^=== (.+)\n", re.MULTILINE)
+_RANKS = re.compile(r"^--- (.+)\n", re.MULTILINE)
+_FRAMES = re.compile(r"^(@\w+)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """Logs of one failed run. `source` says where they come from; `known` is without them."""
 
-    path: Path
+    name: str
     source: str
     stage: Phase
     known: Diagnosis
@@ -30,41 +30,47 @@ class Case:
 
 
 def cases() -> list[Case]:
-    return [read(path) for path in sorted(FOLDER.glob("*.txt"))]
+    """Read the sections of the file. A section `=== @name` holds lines that logs repeat: a log has
+    a line `@name` in their place. Any other section is a case."""
+    _, *parts = _SECTION.split(FILE.read_text())
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert len(sections) == len(parts) // 2, "two sections have one name"
+    frames = {name: text for name, text in sections.items() if name.startswith("@")}
+    return [read(name, sections[name], frames) for name in sections if name not in frames]
 
 
-def read(path: Path) -> Case:
-    """A case: `# key: value` lines for all KEYS in order, then `--- rank <n>` and its log each."""
-    head, *parts = _RANK.split(path.read_text())
+def read(name: str, text: str, frames: dict[str, str]) -> Case:
+    """Read `# key: value` lines, then `--- <ranks>` and their log each; a log says `{rank}` where
+    it has the number of its rank."""
+    head, *parts = _RANKS.split(text)
     fields = dict(line.removeprefix("# ").split(": ", 1) for line in head.splitlines())
-    assert tuple(fields) == KEYS, f"{path.name}: the header must hold {', '.join(KEYS)}"
+    assert fields.keys() >= REQUIRED, f"{name}: the header must hold {', '.join(REQUIRED)}"
+    assert fields.keys() <= REQUIRED | OPTIONAL, f"{name}: the header holds something else"
     given, _, cause = fields["given"].partition(" ")
+    texts = {
+        rank: _FRAMES.sub(lambda found: frames[found[1]], log).replace("{rank}", str(rank))
+        for ranks, log in zip(parts[::2], parts[1::2], strict=True)
+        for rank in _ranks(ranks)
+    }
     return Case(
-        path=path,
+        name=name,
         source=fields["source"],
         stage=Phase(fields["stage"]),
         known=Diagnosis(
             verdict=Verdict(given),
             cause=cause,
-            evidence=_optional(fields["given evidence"]),
-            ranks=_ranks(fields["given ranks"]),
+            evidence=fields.get("given evidence"),
+            ranks=_ranks(fields.get("given ranks")),
         ),
         wanted=Diagnosis(
             verdict=Verdict(fields["verdict"]),
             cause=fields["cause"],
-            evidence=_optional(fields["evidence"]),
-            ranks=_ranks(fields["ranks"]),
+            evidence=fields.get("evidence"),
+            ranks=_ranks(fields.get("ranks")),
         ),
-        logs=tuple(
-            RankLog(rank=int(rank), text=text)
-            for rank, text in zip(parts[::2], parts[1::2], strict=True)
-        ),
+        logs=tuple(RankLog(rank=rank, text=texts[rank]) for rank in sorted(texts)),
     )
 
 
-def _optional(text: str) -> str | None:
-    return None if text == "none" else text
-
-
-def _ranks(text: str) -> tuple[int, ...]:
-    return () if text == "none" else tuple(int(rank) for rank in text.split(", "))
+def _ranks(text: str | None) -> tuple[int, ...]:
+    return tuple(map(int, text.split(", "))) if text else ()

@@ -32,7 +32,7 @@ def _logs(*texts: str) -> tuple[RankLog, ...]:
     return tuple(RankLog(rank=rank, text=text) for rank, text in enumerate(texts))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.path.stem)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_recorded_failure_is_diagnosed(case: Case) -> None:
     assert _refined(case.known, case.logs, case.stage) == case.wanted
 

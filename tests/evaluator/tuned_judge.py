@@ -64,6 +64,7 @@ def hurried() -> None:
 def gated() -> None:
     """Seals inputs on processors as on GPUs: ranks wait at a gate and commit to their outputs."""
     brisk()
+    pace.LEAST_WARMUP_CALLS, pace.TIMED_CALLS = 16, 16
     pace.ahead_ms = lambda ahead=(): 3.0  # nothing can be queued ahead here
     vars(timed_phase)["watching"] = lambda gpus: contextlib.nullcontext(Watch(count_nothing))
     for module in (timed_phase, phases, race_screen):

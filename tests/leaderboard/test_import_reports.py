@@ -264,14 +264,6 @@ def test_without_files_it_loads_those_that_are_shipped(
     assert _load() == "fixtures/house: 1 kernels\nsome.jsonl.gz: 1 submissions, 1 runs\n"
 
 
-def test_the_shipped_files_are_fine(db: None) -> None:
-    call_command("sync_problems", stdout=StringIO())
-    _load()
-    lines = list(PRODUCER.read(imported_reports.SHIPPED.glob("*.jsonl.gz")))
-    assert Run.objects.count() == len(lines)
-    assert Submission.objects.count() >= len({line["notes"] for line in lines})
-
-
 def test_lines_are_added_to_what_a_file_holds(problem: Problem, tmp_path: Path) -> None:
     path = tmp_path / "added.jsonl.gz"
     author, attempts = PRODUCER.by_hand()

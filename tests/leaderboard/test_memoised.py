@@ -25,7 +25,7 @@ from leaderboard.read_model import boards
 from leaderboard.submissions import moderation
 from tests.leaderboard import factory
 
-pytestmark = [pytest.mark.django_db, pytest.mark.server]
+pytestmark = pytest.mark.django_db
 
 PROBLEM = "/problems/1-allreduce"
 PAGES = (
@@ -132,7 +132,9 @@ def unscore(_: Submission, __: User) -> None:
         (change(cost_usd=12.5), ("/", "/?sort=cost")),
         (change(harness="agentic"), ("/", "/matrix", "/categories/tensor")),
         (change(k=1), ("/", "/leaderboard.json")),
-        (hide, ("/", "/matrix", "/categories/tensor", PROBLEM)),
+        pytest.param(
+            *(hide, ("/", "/matrix", "/categories/tensor", PROBLEM)), marks=pytest.mark.server
+        ),
         (dispute, ("/", "/matrix", "/categories/tensor", PROBLEM)),
         (judge_another, ("/", "/matrix", "/matrix?nccl=no", "/matrix.csv", "/problems")),
         (judge_with_the_same_counts, ("/", "/?p=1.5", "/?nccl=no", "/matrix?nccl=no")),
@@ -154,6 +156,7 @@ def test_what_is_memoised_is_what_would_be_drawn(
     assert all(before[page] != after[page] for page in touched)
 
 
+@pytest.mark.server
 def test_under_a_filter_on_kernels_a_new_result_counts_only_its_own_row(
     site: Submission, client: Client
 ) -> None:
@@ -177,6 +180,7 @@ def test_what_is_memoised_is_bounded(
     assert client.get("/?nccl=no").content == first
 
 
+@pytest.mark.server
 def test_a_row_is_drawn_for_the_columns_of_its_board(site: Submission, client: Client) -> None:
     """A cost that one submission has opens a column in the rows of all."""
 

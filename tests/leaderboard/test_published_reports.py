@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
+
+from django.core.management import call_command
 
 from evaluator import Verdict
 from leaderboard.models import Kernel, Problem, Run, Submission, Summary
 from leaderboard.runs import imported_reports
 from tests.leaderboard import factory
-from tests.leaderboard.test_import_reports import line_of
+from tests.leaderboard.test_import_reports import PRODUCER, line_of
 
 
 def _published(problem: Problem, verdict: Verdict, when: str, notes: str) -> dict[str, Any]:
@@ -40,3 +43,11 @@ def test_a_tree_of_which_more_is_judged_stays_one_submission(
     assert (submission.notes, Kernel.objects.count(), Run.objects.count()) == ("2 files", 2, 3)
     verdicts = Summary.objects.ranked().values_list("problem_id", "made", "correct")
     assert sorted(verdicts) == [(1, 1, 1), (2, 1, 0)]
+
+
+def test_the_shipped_files_are_fine(db: None) -> None:
+    call_command("sync_problems", stdout=StringIO())
+    call_command("import_reports", stdout=StringIO())
+    lines = list(PRODUCER.read(imported_reports.SHIPPED.glob("*.jsonl.gz")))
+    assert Run.objects.count() == len(lines)
+    assert Submission.objects.count() >= len({line["notes"] for line in lines})

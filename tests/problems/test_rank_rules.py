@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import problems
-from problems.audit.rank_rules import _bytes_moved, reference_moves_its_cost
+from problems.audit.rank_rules import bytes_moved, reference_moves_its_cost
 from problems.running.ranks import RankPool
 from problems.spec import Cost
 
@@ -16,7 +16,7 @@ PART_BYTES = 64 * 32 * 4  # of size tiny in float32
 
 
 def test_the_source_of_a_scatter_sends_what_the_others_receive(four_ranks: RankPool) -> None:
-    (sent, received), *others = four_ranks.run(_bytes_moved, SCATTER)
+    (sent, received), *others = bytes_moved(four_ranks, SCATTER)
     assert 3 * PART_BYTES <= sent < 3.2 * PART_BYTES
     assert received < 0.2 * PART_BYTES
     assert all(PART_BYTES <= got < 1.2 * PART_BYTES for _, got in others)

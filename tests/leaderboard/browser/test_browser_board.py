@@ -19,7 +19,7 @@ ROWS = "table.board tbody tr:not(.group):not(.claimed) th.name a"
 def _rows() -> None:
     """Two solves one problem more than One, which is the faster."""
     DataVersion.objects.bump()
-    factory.make_publication()
+    factory.make_publication("Model One")
     one, two = factory.make_problem(), factory.make_problem(2, "gemm", "expert")
     first, second = factory.make_submission("Model One"), factory.make_submission("Model Two")
     factory.make_judged(first, one, speedup=2.0)
@@ -81,28 +81,42 @@ def test_hardware_is_chosen_and_chosen_back(page: Page) -> None:
 
 def test_who_goes_back_finds_controls_as_the_address_says(page: Page) -> None:
     page.goto("/")
-    page.locator("#filter-p").press("ArrowRight")
-    page.wait_for_url(re.compile("p=1"))
+    page.get_by_label("Threshold").select_option("1.1")
+    page.wait_for_url(re.compile(r"p=1\.1"))
     page.get_by_label("Category").select_option("expert")
     page.wait_for_url(re.compile("category=expert"))
-    for value in ("1.05×", "1×"):
+    for value in ("1.1", "1"):
         page.go_back()
         expect(page.get_by_label("Category")).to_have_value("")
-        expect(page.locator("output")).to_have_text(value)
+        expect(page.get_by_label("Threshold")).to_have_value(value)
     page.get_by_label("Harness").select_option("zero-shot")
     page.wait_for_url(re.compile(r"/\?harness=zero-shot$"))
 
 
-def test_the_slider_says_its_value_rests_and_applies(page: Page) -> None:
+def test_a_threshold_applies_and_keeps_the_focus_and_the_order(page: Page) -> None:
     page.goto("/?sort=pass1")
-    slider = page.locator("#filter-p")
-    slider.focus()
-    slider.press("ArrowRight")  # a second press may come after it has rested
-    expect(page.locator("output")).to_have_text("1.05×")
-    page.wait_for_url(re.compile(r"p=1\.05"))
-    expect(page.locator("table.board thead")).to_contain_text("fast₁.₀₅@1")
+    threshold = page.get_by_label("Threshold")
+    threshold.focus()
+    threshold.select_option("1.5")
+    page.wait_for_url(re.compile(r"p=1\.5"))
+    expect(page.locator("table.board thead")).to_contain_text("Over 1.5× NCCL")
     assert "sort=pass1" in page.url
-    expect(slider).to_be_focused()
+    expect(threshold).to_be_focused()
+
+
+def test_columns_and_rows_unfold(page: Page) -> None:
+    page.goto("/")
+    heads = page.locator("table.board thead")
+    expect(heads).not_to_contain_text("pass@1")
+    published = page.locator("tr.claimed.under")
+    expect(published).to_have_count(1)
+    expect(published).to_be_hidden()
+    page.get_by_text("1 more: published").click()
+    expect(published).to_be_visible()
+    page.get_by_label("Columns").select_option("all")
+    page.wait_for_url(re.compile("columns=all"))
+    expect(heads).to_contain_text("pass@1")
+    expect(page.get_by_role("button", name="Apply")).to_be_hidden()
 
 
 def test_filters_fold_on_a_phone_and_say_what_is_set(page: Page) -> None:
@@ -180,7 +194,9 @@ def test_a_keyboard_reaches_the_content_and_the_filters(page: Page) -> None:
     expect(skip).to_be_in_viewport()
     skip.press("Enter")
     expect(page.locator("main")).to_be_focused()
-    for control in page.locator(".answers a, .filters select:visible").all():
+    for control in page.locator(
+        "main :is(.answer a, .how a, .front-row, .filters select:visible)"
+    ).all():
         page.keyboard.press("Tab")
         expect(control).to_be_focused()
     for _ in range(40):
