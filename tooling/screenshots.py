@@ -12,7 +12,7 @@ from tooling import places, processes, services
 PAGES = {
     "leaderboard": "/",
     "categories": "/categories",
-    "problem": "/problems/1-allreduce",
+    "problem": "/problems/17-rope_allgather",
     "hardware": "/hardware/h200x2",
 }
 VIEWPORT: ViewportSize = {"width": 1440, "height": 900}

@@ -61,9 +61,7 @@ class Filter(NamedTuple):
 
     @property
     def text(self) -> str:
-        found = next((one.text for one in self.options if one.value == self.value), self.value)
-        attribute, _ = SETTING_FILTERS.get(self.name, ("", ""))
-        return IN_WORDS.get(attribute, "{}").format(found)
+        return next((one.text for one in self.options if one.value == self.value), self.value)
 
 
 def setting_filters(
@@ -85,7 +83,7 @@ def setting_filters(
             name=name,
             label=label,
             value=value,
-            options=tuple(Option(value=v, text=SETTING_WORDS.get(v, v)) for v in values),
+            options=tuple(Option(value=v, text=_value_in_words(attribute, v)) for v in values),
             default=usual if asked else value,
             follows="" if name == "hardware" else "hardware",
         )
@@ -97,6 +95,12 @@ def setting_filters(
     if chosen is None and controls:
         controls[0] = controls[0]._replace(nearest=nearest(request, settings))
     return chosen, controls
+
+
+def _value_in_words(attribute: str, value: str) -> str:
+    """Return a part of a setting in words that need no label: `4 ranks`."""
+    words = {**IN_WORDS, "size": "{} size"}
+    return SETTING_WORDS.get(value) or words.get(attribute, "{}").format(value)
 
 
 def _is_class(wanted: str, judged: Sequence[str]) -> bool:

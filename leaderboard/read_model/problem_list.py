@@ -198,7 +198,8 @@ def list_filters(request: HttpRequest, every: Sequence[Problem]) -> list[Filter]
     bands = [(name, words) for name, (_, words) in DIFFICULTIES.items()]
     named += [("difficulty", "Difficulty", bands, "Any difficulty")]
     named += [
-        (name, yes, [("yes", yes.lower()), ("no", no)], "Any") for name, (yes, no) in YES_NO.items()
+        (name, yes, [("yes", yes.lower()), ("no", no)], f"{yes} or not")
+        for name, (yes, no) in YES_NO.items()
     ]
     return [choice_filter(request, *control) for control in named]
 

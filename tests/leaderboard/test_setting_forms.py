@@ -82,4 +82,4 @@ def test_a_part_of_a_setting_that_is_set_is_named(client: Client) -> None:
     assert "</span>judge 1 <span" in page
     assert "More filters" in page
     assert "· judge 1" in page
-    assert '<option value="1" selected>1</option>' in page
+    assert '<option value="1" selected>judge 1</option>' in page
