@@ -31,6 +31,7 @@ Setting = tuple[Any, ...]
 Place = tuple[int, Setting]
 
 PLACE = 2 + len(SETTING)
+RANKS = SETTING.index("world_size")
 # Within a place the last run of each attempt is the one that counts.
 ORDER = (*JUDGED[:PLACE], "kernel__attempt", "kernel__step", "finished_at", "id")
 
@@ -162,11 +163,13 @@ def _attempts(runs: Iterable[JudgedRun]) -> Sequence[AttemptSummary]:
 
 def _summaries(runs: Iterable[JudgedRun], timed: Set[Setting]) -> Iterator[Summary]:
     """Yield the rows of one submission, which was timed in these settings."""
+    ranked_from = dict(Problem.objects.values_list("pk", "ranked_from"))
     for (submission_id, problem_id), group in groupby(runs, key=lambda run: run[:2]):
         own = {
             place: _attempts(same) for place, same in groupby(group, key=lambda run: run[2:PLACE])
         }
-        for place, attempts in with_failures(own, timed).items():
+        ranked = {one for one in timed if one[RANKS] >= ranked_from[problem_id]}
+        for place, attempts in with_failures(own, ranked).items():
             yield Summary(
                 submission_id=submission_id,
                 problem_id=problem_id,

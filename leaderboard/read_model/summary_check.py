@@ -26,6 +26,7 @@ NAMES = {
     "kernel__problem_id": "problem_id",
     "kernel__problem__scored": "scored",
     "kernel__problem__category": "category",
+    "kernel__problem__ranked_from": "ranked_from",
     "kernel__attempt": "attempt",
     "kernel__step": "step",
     "kernel__making__output_tokens": "output_tokens",
@@ -81,6 +82,7 @@ def failed_checks(attempts: pd.DataFrame) -> pd.DataFrame:
         on=alike,
     )
     one = [*PLACE, "attempt"]
+    pairs = pairs[pairs["world_size"] >= pairs["ranked_from"]]
     failed = pairs[~pairs.groupby(one)["correct"].transform("any").astype(bool)]
     failed = failed.sort_values("order").drop_duplicates(one)
     ran = attempts[one].assign(ran=True)

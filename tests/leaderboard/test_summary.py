@@ -344,3 +344,16 @@ def test_a_failure_is_not_taken_over_where_the_kernel_ran_or_passed_elsewhere(
     factory.make_judged(submission, third, Verdict.TIMEOUT, placement="shared", size="standard")
     assert not Summary.objects.filter(placement="full", problem=third).exists()
     assert summary_check.differences() == []
+
+
+def test_a_failure_is_not_taken_over_by_too_few_ranks(problem: Problem) -> None:
+    ring = factory.make_problem(2, "ring")
+    Problem.objects.filter(pk=ring.pk).update(ranked_from=4, ranked_from_reason="cp is 1")
+    submission = factory.make_submission()
+    factory.make_judged(submission, problem)
+    kernel = factory.make_kernel(submission, ring)
+    run = factory.make_run(kernel, placement="shared", world_size=4)
+    factory.finish(run, factory.make_report(run, Verdict.TIMEOUT))
+    assert _rows_at(submission) == {(1, "full"): [1, 1], (2, "shared"): [1, 0]}
+    assert summary.rebuild() == 2
+    assert summary_check.differences() == []
