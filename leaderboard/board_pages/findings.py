@@ -12,7 +12,7 @@ from leaderboard.metrics.difficulty import FEWEST_MODELS
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.profile_comparison import passing, settings_of_both
-from leaderboard.read_model.setting import Setting
+from leaderboard.read_model.setting import Setting, machine_in_words
 
 # Rows whose kernels are read: as many as a board draws.
 MOST_ROWS = 12
@@ -40,16 +40,18 @@ def _of_checks(known: Sequence[Setting]) -> Iterator[Finding]:
     setting = next(iter(settings_of_both(known)), None)
     upstream, failing = passing(setting) if setting else (0, 0)
     if setting and failing:
-        says = "kernels that pass PKB's own check fail on hidden inputs"
-        yield Finding(f"{failing} of {upstream}", says, url("profiles"))
+        says = "models' kernels that pass PKB's own check fail on hidden inputs"
+        yield Finding(
+            f"{failing} of {upstream}", f"{says}, on {machine_in_words(setting)}", url("profiles")
+        )
 
 
 def _of_nccl(models: Sequence[BoardRow]) -> Iterator[Finding]:
     timed = [row for row in models if row.score.is_timed][:MOST_ROWS]
     speeds = nccl_speeds(cell for row in boards.alone(timed) for cell in row.cells)
     if speeds:
-        says = "median speedup of models' kernels that call NCCL, and of those that do not"
-        yield Finding(f"{speeds[0]:.2g}× or {speeds[1]:.2g}×", says, url("mechanisms"))
+        says = f"median speedup of models' kernels; those that call NCCL reach {speeds[0]:.2g}×"
+        yield Finding(f"{speeds[1]:.2g}× without NCCL", says, url("mechanisms"))
 
 
 def _of_unsolved(rows: Iterable[BoardRow]) -> Iterator[Finding]:
@@ -63,6 +65,6 @@ def _of_unsolved(rows: Iterable[BoardRow]) -> Iterator[Finding]:
                 solved.add(number)
     asked = {number for number, models in tried.items() if len(models) >= FEWEST_MODELS}
     if asked - solved:
-        says = "problems that several models tried are solved by none"
+        says = f"problems that at least {FEWEST_MODELS} models tried are solved by none"
         address = f"{url('problems')}?difficulty=unsolved"
         yield Finding(f"{len(asked - solved)} of {len(asked)}", says, address)

@@ -18,8 +18,9 @@ MOST_MODELS = 5
 class Bar:
     """Describes one bar. Widths and places are per cent of all scored problems, as text.
 
-    `interval` is where the 95 % interval of the row's share begins and how wide it is. `claim` is
-    the share that the authors of PKB published of the same model and harness.
+    `judged` counts problems. `interval` is where the 95 % interval of the row's share begins and
+    how wide it is. `claim` is the share that the authors of PKB published of the same model and
+    harness.
     """
 
     name: str
@@ -28,6 +29,8 @@ class Bar:
     house: bool
     correct: int
     faster: int | None
+    judged: int
+    wide_judged: str
     wide_correct: str
     wide_faster: str
     interval: tuple[str, str] | None
@@ -77,6 +80,8 @@ def _bar(row: BoardRow, claim: BoardRow | None, tail: str) -> Bar:
         house=row.house,
         correct=correct(row),
         faster=faster(row) if score.is_timed else None,
+        judged=score.attempted,
+        wide_judged=f"{100 * score.attempted / score.scored:.1f}" if score.scored else "0",
         wide_correct=wide[0],
         wide_faster=wide[1] if score.is_timed else "",
         interval=own,

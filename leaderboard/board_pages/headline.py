@@ -127,17 +127,18 @@ def _tied(best: BoardRow, rivals: Sequence[BoardRow]) -> tuple[str, ...]:
             names.append(visible(one.model))
     if not names:
         return ()
+    name = visible(best.model)
     if len(names) == len(rivals) - 1 and len(names) > 1:
-        return (f"All {len(rivals)} submissions of models are statistically tied.",)
+        others = f"the other {len(names)} submissions"
+        return (f"No clear winner: the 95 % intervals of {others} overlap that of {name}.",)
     names = list(dict.fromkeys(names))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return (f"Statistically tied with it: {', '.join(names[:MOST_NAMED])}{more}.",)
+    return (f"Statistically tied with {name}: {', '.join(names[:MOST_NAMED])}{more}.",)
 
 
 def _judged(best: BoardRow) -> tuple[str, ...]:
     score = best.score
     if score.attempted >= score.scored:
         return ()
-    of = f"{score.attempted} of the {score.scored}"
-    name = visible(best.model)
-    return (f"{name} was judged on {of} problems so far; the others count as not solved.",)
+    ran = f"{visible(best.model)} was judged on {score.attempted} of the {score.scored} problems"
+    return (f"{ran}; problems not judged yet count as failed.",)

@@ -41,8 +41,8 @@ PLACEMENT_WORDS = {
 }
 SETTING_WORDS = {
     **PLACEMENT_WORDS,
-    "hardened": "hidden (hardened)",
-    "upstream": "PKB's own (upstream)",
+    "hardened": "hidden inputs",
+    "upstream": "PKB's own inputs",
 }
 INPUTS_OF = {"hardened": "hidden inputs", "upstream": "PKB's own inputs"}
 

@@ -73,7 +73,7 @@ def test_boards_mark_them_and_give_no_place(
     _import(tmp_path / "a.jsonl", _line(problem, OWN.read_text(), "2026-11-24T10:00:00+00:00"))
     page = client.get("/").content.decode()
     row = page[page.index("House kernels") :]
-    assert row.index("<small>house</small>") < row.index("</tr>")
+    assert row.index("<small>written by hand, this site</small>") < row.index("</tr>")
     (record,) = client.get("/leaderboard.json").json()["rows"]
     assert (record["baseline"], record["place"]) == (True, None)
 
