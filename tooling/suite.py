@@ -34,7 +34,7 @@ QUICK_FILES = {
     "tests": "budgets docs prose requirements operating_files",
     "tests/problems": """
         collectives comparison context limits mask_chains mutants perceptron prompt registry
-        rounding_tails trials
+        trials
     """,
     "tests/evaluator": """
         acceptance arguments baseline brokers canaries claims_and_text compat crowded_gpu

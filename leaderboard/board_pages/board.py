@@ -112,7 +112,7 @@ def board(request: HttpRequest) -> Page:
             "cite": cite(request, address),
             "headline": headline([row.entry for row in rows], query.setting, elsewhere),
             "bars": front_bars(rows, query.tail),
-            "findings": findings(ours, others, query.known) if not address else [],
+            "findings": findings(ours, query.known) if not address else [],
             "every": every,
             "citation": claims[0].citation if claims else "",
             "links": part.links,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import starmap
 from typing import NamedTuple
 
-from leaderboard.board_pages.mechanisms import nccl_speeds
+from leaderboard.board_pages.mechanisms import nccl_speeds, right_kernels
 from leaderboard.kit.links import url
-from leaderboard.metrics.difficulty import FEWEST_MODELS
+from leaderboard.metrics.difficulty import FEWEST_MODELS, UNSOLVED, Difficulty
+from leaderboard.models import ProblemAggregate
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.profile_comparison import passing, settings_of_both
 from leaderboard.read_model.setting import Setting, machine_in_words
-
-# Rows whose kernels are read: as many as a board draws.
-MOST_ROWS = 12
 
 
 class Finding(NamedTuple):
@@ -26,14 +24,10 @@ class Finding(NamedTuple):
     url: str
 
 
-def findings(
-    rows: Sequence[BoardRow], checked: Sequence[BoardRow], known: Sequence[Setting]
-) -> list[Finding]:
+def findings(rows: Sequence[BoardRow], known: Sequence[Setting]) -> list[Finding]:
     """Return the findings that the data allow: of PKB's own check, of kernels that call NCCL, of
-    problems that no model solved. `checked` are the rows of the other setting."""
-    models = [row for row in rows if not (row.baseline or row.by_people or row.claimed)]
-    others = [row for row in checked if not (row.baseline or row.by_people)]
-    return [*_of_checks(known), *_of_nccl(models), *_of_unsolved(others or models)]
+    problems that no model solved. `rows` are those of the board."""
+    return [*_of_checks(known), *_of_nccl(rows), *_of_unsolved(known)]
 
 
 def _of_checks(known: Sequence[Setting]) -> Iterator[Finding]:
@@ -46,25 +40,24 @@ def _of_checks(known: Sequence[Setting]) -> Iterator[Finding]:
         )
 
 
-def _of_nccl(models: Sequence[BoardRow]) -> Iterator[Finding]:
-    timed = [row for row in models if row.score.is_timed][:MOST_ROWS]
-    speeds = nccl_speeds(cell for row in boards.alone(timed) for cell in row.cells)
+def _of_nccl(rows: Sequence[BoardRow]) -> Iterator[Finding]:
+    """Yield both medians, of the kernels that the page of mechanisms is about."""
+    timed = [row for row in rows if row.score.is_timed]
+    speeds = nccl_speeds(one.cell for one in right_kernels(timed))
     if speeds:
-        says = f"median speedup of models' kernels; those that call NCCL reach {speeds[0]:.2g}×"
+        says = f"median speedup of correct kernels; those that call NCCL reach {speeds[0]:.2g}×"
         yield Finding(f"{speeds[1]:.2g}× without NCCL", says, url("mechanisms"))
 
 
-def _of_unsolved(rows: Iterable[BoardRow]) -> Iterator[Finding]:
+def _of_unsolved(known: Sequence[Setting]) -> Iterator[Finding]:
     """Yield how many problems are unsolved, as the list of problems counts them."""
-    tried, solved = defaultdict[int, set[str]](set), set[int]()
-    for row in rows:
-        for number, letter in enumerate(row.solved):
-            if letter != " ":
-                tried[number].add(row.slug)
-            if letter == "1":
-                solved.add(number)
-    asked = {number for number, models in tried.items() if len(models) >= FEWEST_MODELS}
-    if asked - solved:
+    check = boards.checking(known)
+    if check is None:
+        return
+    own = ProblemAggregate.objects.filter(**vars(check), problem__scored=True).order_by()
+    found = list(starmap(Difficulty, own.values_list("models_solved", "models_tried")))
+    bands = [one.difficulty for one in found if one.difficulty]
+    if unsolved := bands.count(UNSOLVED):
         says = f"problems that at least {FEWEST_MODELS} models tried are solved by none"
-        address = f"{url('problems')}?difficulty=unsolved"
-        yield Finding(f"{len(asked - solved)} of {len(asked)}", says, address)
+        address = f"{url('problems')}?difficulty={UNSOLVED}"
+        yield Finding(f"{unsolved} of {len(bands)}", says, address)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+UNSOLVED = "unsolved"
 # By the share of models that solved a problem, which must be more than this; from the easiest on.
 DIFFICULTIES = {
     "easy": (2 / 3, "easy: solved by more than two thirds of the models"),
     "medium": (1 / 3, "medium: by more than a third"),
     "hard": (0.0, "hard: by a third at most"),
-    "unsolved": (-1.0, "unsolved: by none"),
+    UNSOLVED: (-1.0, "unsolved: by none"),
 }
 FEWEST_MODELS = 2
 

@@ -102,8 +102,14 @@ def shown_run(step: StepMade, setting: Setting | None) -> JsonDict | None:
     """Return the newest run of a step in the setting, of those that have a verdict if any has; one
     of another setting where it has none there."""
     here = [run for run in step.runs if setting and _is_in(run, setting)]
-    own = here or list(step.runs)
+    own = here or [run for run in step.runs if setting and _checks(run, setting)] or step.runs
     return next((run for run in own if run["verdict"]), next(iter(own), None))
+
+
+def _checks(run: Mapping[str, object], setting: Setting) -> bool:
+    """Return True for a check of what a timed setting times: its failure counts there."""
+    alike = all(run[name] == getattr(setting, name) for name in ("size", "dtype", "profile"))
+    return alike and setting.is_timed and run["placement"] == SHARED
 
 
 def _is_in(run: Mapping[str, object], setting: Setting) -> bool:

@@ -26,6 +26,7 @@ from leaderboard.model_pages.submission_kernels import (
     Ended,
     JudgedKernel,
     ended,
+    failed_checks,
     kernels_of,
     last_steps,
     standings_of,
@@ -129,7 +130,8 @@ def kernel_context(
 ) -> dict[str, object]:
     """Return how every attempt ended, and the part of them that is shown, in two queries."""
     query = canonical_query(request, [*SETTING_FILTERS])
-    kernels = ended(found, setting)
+    failed = failed_checks(found, setting)
+    kernels = ended(found, setting, failed)
     is_timed = tells_times(setting)
     final = last_steps(kernels)
     listed = [one for one in final if wanted in ("", one.group)]
@@ -141,7 +143,7 @@ def kernel_context(
             **_drawn(one, steps[one.pk], is_timed=is_timed),
             "attempt_url": url("submission-attempt", found.address, one.problem, one.attempt),
         }
-        for one in told_kernels(request.user, found, kernels_of(found, setting, steps))
+        for one in told_kernels(request.user, found, kernels_of(found, setting, steps, failed))
     ]
     shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
     return {
@@ -232,7 +234,9 @@ def kernel_records(
 ) -> Iterator[JsonDict]:
     """Yield the records of all kernels, or of those listed under the verdict wanted; they are read
     when the first is asked for."""
-    for one in told_kernels(request.user, found, kernels_of(found, setting)):
+    for one in told_kernels(
+        request.user, found, kernels_of(found, setting, failed=failed_checks(found, setting))
+    ):
         if wanted in ("", one.group):
             yield kernel_record(one)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from itertools import starmap
+from itertools import chain, starmap
 from typing import NamedTuple, TypeVar
 
 import orjson
@@ -22,7 +22,15 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
-from leaderboard.models import Kernel, LeaderboardRow, Problem, ProblemAggregate, Run, Submission
+from leaderboard.models import (
+    Kernel,
+    LeaderboardRow,
+    Problem,
+    ProblemAggregate,
+    Run,
+    Submission,
+    Summary,
+)
 from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, Status
 from leaderboard.models.runs import RunQuerySet, ruled_on
 from leaderboard.models.staleness import PRACTICE, outdated, too_few_ranks
@@ -211,10 +219,20 @@ def standings_of(found: Submission) -> dict[Setting, Standing]:
     return {setting: standing for setting, _, standing in made}
 
 
-def ended(found: Submission, setting: Setting | None) -> list[Ended]:
+def failed_checks(found: Submission, setting: Setting | None) -> list[str]:
+    """Return the runs of failed attempts that scores count in a timed setting, wherever they ran;
+    one query."""
+    if setting is None or not setting.is_timed:
+        return []
+    own = Summary.objects.filter(submission=found, **vars(setting)).order_by()
+    attempts = chain.from_iterable(own.values_list("attempts", flat=True))
+    return [entry["run"] for entry in attempts if entry["verdict"] != "ok"]
+
+
+def ended(found: Submission, setting: Setting | None, failed: Collection[str] = ()) -> list[Ended]:
     """Return how every kernel ended, in one narrow query, as a submission may hold a hundred
     attempts at each problem: other settings are looked through for those kernels alone that have no
-    run in this one."""
+    run in this one. `failed` are the runs of failed_checks."""
     # Not by a join: PostgreSQL would share it out among workers that first read all kernels.
     newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
     here = _within(setting, newest) if setting else newest
@@ -225,8 +243,9 @@ def ended(found: Submission, setting: Setting | None) -> list[Ended]:
     )
     own = Kernel.objects.filter(submission=found)
     waits = Exists(newest.few(verdict=None))
-    ended_as = Coalesce(counted, judged_here, judged)
-    counted_as = Case(When(older_task="", then=counted))
+    carried = Subquery(newest.filter(pk__in=failed).values("verdict")[:1])
+    ended_as = Coalesce(counted, carried, judged_here, judged)
+    counted_as = Case(When(older_task="", then=Coalesce(counted, carried)))
     own = own.annotate(counted_as=counted_as, ended_as=ended_as, waits=waits)
     names = (*KERNEL, "ended_as", "counted_as", "problem__scored", "waits")
     found_ended = starmap(Ended, own.order_by(*READING_ORDER).values_list(*names))
@@ -234,17 +253,20 @@ def ended(found: Submission, setting: Setting | None) -> list[Ended]:
 
 
 def kernels_of(
-    found: Submission, setting: Setting | None, among: Collection[int] | None = None
+    found: Submission,
+    setting: Setting | None,
+    among: Collection[int] | None = None,
+    failed: Collection[str] = (),
 ) -> list[JudgedKernel]:
     """Return the kernels in the order of problem, attempt and step, those whose key is `among`
-    alone; one query."""
+    alone; one query. `failed` are the runs of failed_checks."""
     if among is not None and not among:
         return []
     here = vars(setting) if setting else {}
     kernels = Kernel.objects.filter(submission=found)
     if among is not None:
         kernels = kernels.filter(pk__in=among)
-    is_here = _of_runs(here)
+    is_here = _of_runs(here) | Q(runs__in=failed) if failed else _of_runs(here)
     if setting:
         judged_here = _within(setting, Run.objects.filter(kernel=OuterRef("pk")))
         kernels = kernels.filter(is_here | ~Exists(judged_here))

@@ -193,16 +193,17 @@ class Run(models.Model):
 
     class Meta:
         ordering = ("-created_at", "-id")
+        # Of two that seem as good SQLite takes the later: a kernel's runs before its hardware's.
         indexes = (
             models.Index(fields=("-created_at", "-id"), name="run_newest"),
-            models.Index(fields=("kernel", "-created_at", "-id"), name="run_of_kernel"),
             models.Index(
                 fields=("hardware", "created_at"), name="run_queue", condition=Q(status="queued")
             ),
+            models.Index(fields=("lease_until",), name="run_lease", condition=Q(status="running")),
             models.Index(fields=("hardware", "status", "finished_at"), name="run_ended"),
             models.Index(fields=("verdict", "-created_at"), name="run_verdict"),
+            models.Index(fields=("kernel", "-created_at", "-id"), name="run_of_kernel"),
             models.Index(fields=("placement", "-created_at", "-id"), name="run_placement"),
-            models.Index(fields=("lease_until",), name="run_lease", condition=Q(status="running")),
         )
         constraints = (
             one_of("status", Status.choices, "run_status_known"),

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, public_page
 from leaderboard.delivery.redirects import moved_to
-from leaderboard.kit.links import url
+from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import floors
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
 from leaderboard.metrics.mechanisms import mechanism_name
@@ -81,8 +81,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "page_url": found.get_absolute_url(),
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
         **results_context(here, rows, setting_tail(setting, settings), every),
-        "fastest_anywhere": fastest_context(problem_results.fastest_anywhere(found)),
-        "difficulty": difficulty_of(stood, settings) if found.scored else "",
+        **in_any_setting(found, stood, settings),
         "figures": problem_figures(found, stood, setting, query),
         "published": frames_of(number, known.claimed),
         "over_time": over_time_frames(found, stood, setting, query),
@@ -123,6 +122,16 @@ def twin(
     }
 
 
+def in_any_setting(
+    found: Problem, stood: Sequence[SettingTotals], known: Sequence[Setting]
+) -> dict[str, object]:
+    """Return what the page says whatever setting it shows."""
+    return {
+        "fastest_anywhere": fastest_context(problem_results.fastest_anywhere(found)),
+        "difficulty": difficulty_of(stood, known) if found.scored else "",
+    }
+
+
 def fastest_context(run: Run | None) -> dict[str, object] | None:
     """Return what stands first on the page: the fastest kernel in any setting."""
     if run is None:
@@ -136,8 +145,9 @@ def fastest_context(run: Run | None) -> dict[str, object] | None:
         "model": run.kernel.submission.model.name,
         "harness": run.kernel.submission.harness,
         "submission_url": run.kernel.submission.get_absolute_url(),
-        "kernel_url": url("kernel", digest),
-        "bundle_url": url("kernel-bundle", digest),
+        "kernel_url": kernel_at(digest, run.pk),
+        "bundle_url": url("run-bundle", run.pk),
+        "withheld": run.kernel.submission.withholds_source,
         "command": command_of(run),
         "mechanisms": list(map(mechanism_name, run.mechanisms)),
     }

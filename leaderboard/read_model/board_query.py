@@ -59,12 +59,12 @@ class BoardQuery:
         return next(iter(self._judged_in({self.setting: self.scope.scored}, ahead)), [])
 
     def judged_beside(self) -> tuple[list[BoardRow], list[BoardRow]]:
-        """Return the same rows, and those of the other setting, with what each solved."""
+        """Return the same rows, and those of the other setting."""
         scored = {self.setting: self.scope.scored}
         if self.other:
             scored[self.other] = self.scope.scored_on(self.other.world_size)
         nothing: list[BoardRow] = []
-        ours, others, *_ = [*self._judged_in(scored, ("solved",)), nothing, nothing]
+        ours, others, *_ = [*self._judged_in(scored), nothing, nothing]
         return ours, others
 
     def _judged_in(

@@ -255,7 +255,7 @@ class Found(NamedTuple):
 def in_every_setting(rows: LeaderboardRowQuerySet) -> list[Found]:
     """Return submissions in each of their settings, first where most was judged; one query."""
     usual = Subquery(ProblemAggregate.objects.all().usual())
-    stored = rows.annotate(usual=usual).order_by("-attempted")
+    stored = rows.annotate(usual=usual).order_by("-attempted", *SETTING_FIELDS)
     found, most = list[Found](), dict[int, int]()
     for row in stored.values_list(*FIELDS, *PLACED):
         attempted, usual_here, *place = row[-len(SETTING_FIELDS) - 2 :]

@@ -18,36 +18,48 @@ Setting = tuple[Any, ...]
 Attempts = Sequence[AttemptSummary]
 # What a check and a timed setting have in common; the hardware and the number of ranks may differ.
 ALIKE = tuple(SETTING.index(name) for name in ("size", "dtype", "profile"))
-JUDGE, PLACEMENT = SETTING.index("judge_version"), SETTING.index("placement")
+HARDWARE, JUDGE, PLACEMENT = map(SETTING.index, ("hardware_id", "judge_version", "placement"))
 
 
-def with_failures(own: Mapping[Setting, Attempts], timed: Set[Setting]) -> dict[Setting, Attempts]:
+def with_failures(
+    own: Mapping[Setting, Attempts], timed: Set[Setting], devices: Mapping[str, str]
+) -> dict[Setting, Attempts]:
     """Return a problem's attempts by setting, with what each of the `timed` settings takes over:
-    attempts that did not run there and failed wherever they were checked under the same checks."""
+    attempts that did not run there and failed wherever they were checked under the same checks.
+
+    A problem of which nothing ran there and an attempt passed is left to be timed. `devices` are
+    those of the classes of hardware: a check on processors says nothing of GPUs.
+    """
     made = dict(own)
     for setting in sorted(timed):
         here = own.get(setting, ())
         known = {entry["attempt"] for entry in here}
-        taken = [entry for entry in _failures(own, setting) if entry["attempt"] not in known]
-        if taken:
+        failed, passed = _checked(own, setting, devices)
+        taken = [entry for entry in failed if entry["attempt"] not in known]
+        if taken and (here or not passed):
             made[setting] = sorted((*here, *taken), key=lambda entry: int(entry["attempt"]))
     return made
 
 
-def _failures(own: Mapping[Setting, Attempts], timed: Setting) -> Attempts:
-    """Return the attempts that failed in every setting that checks what `timed` times."""
-    checked = [entry for place in sorted(own) if _checks(place, timed) for entry in own[place]]
+def _checked(
+    own: Mapping[Setting, Attempts], timed: Setting, devices: Mapping[str, str]
+) -> tuple[Attempts, Set[int]]:
+    """Return the attempts that failed in every setting that checks what `timed` times, and the
+    numbers of those that passed in one."""
+    places = [place for place in sorted(own) if _checks(place, timed, devices)]
+    checked = [entry for place in places for entry in own[place]]
     passed = {entry["attempt"] for entry in checked if entry["verdict"] == "ok"}
     failed: dict[int, AttemptSummary] = {}
     for entry in checked:
         if entry["attempt"] not in passed:
             failed.setdefault(entry["attempt"], entry)
-    return list(failed.values())
+    return list(failed.values()), passed
 
 
-def _checks(place: Setting, timed: Setting) -> bool:
+def _checks(place: Setting, timed: Setting, devices: Mapping[str, str]) -> bool:
     return (
         place[PLACEMENT] == SHARED
         and place[JUDGE] == comparable_judge(timed[JUDGE], SHARED)
+        and devices[place[HARDWARE]] == devices[timed[HARDWARE]]
         and all(place[at] == timed[at] for at in ALIKE)
     )

@@ -63,6 +63,12 @@ def refresh_all(problem_id: int) -> None:
     ProblemAggregate.objects.bulk_create(_every(problem_id))
 
 
+def lock_all() -> None:
+    """Lock every problem, in the order of their numbers, before a change to many: results lock
+    those of their submission in the same order."""
+    list(Problem.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
+
+
 def _lock(problem_id: int) -> None:
     """Let submissions that end together see each other: one waits here for the other."""
     list(Problem.objects.select_for_update(no_key=True).filter(pk=problem_id).values_list("pk"))

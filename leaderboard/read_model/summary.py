@@ -11,6 +11,7 @@ from django.db import transaction
 from leaderboard.metrics.attempts import JUDGED, AttemptSummary, JudgedRun, entry_of, summed
 from leaderboard.models import (
     DataVersion,
+    Hardware,
     LeaderboardRow,
     Problem,
     Run,
@@ -50,13 +51,15 @@ def rewrite(submission_id: int, problem_id: int) -> None:
 def _update(submission_id: int, problem_id: int, setting: Setting | None = None) -> None:
     """Write what changed of a problem, in every setting: one where it was `setting` at the least.
 
-    A setting in which the submission was timed for the first time takes the failures of all of its
-    problems; one that has no run any more loses them.
+    A setting in which a scored problem was timed for the first time takes the failures of all
+    problems; one that has no such run any more loses them.
     """
     stored = Summary.objects.filter(submission=submission_id).order_by()
-    known = set(stored.filter(placement=FULL).values_list(*SETTING).distinct())
+    at_scored = stored.filter(placement=FULL, problem__scored=True)
+    known = set(at_scored.values_list(*SETTING).distinct())
     runs = Run.objects.filter(kernel__submission=submission_id)
-    timed = set(runs.counted().filter(placement=FULL).order_by().values_list(*SETTING).distinct())
+    own_timed = runs.counted().few(placement=FULL).filter(kernel__problem__scored=True)
+    timed = set(own_timed.order_by().values_list(*SETTING).distinct())
     changed = {problem_id}
     if timed != known:
         changed |= set(runs.order_by().values_list("kernel__problem", flat=True))
@@ -125,7 +128,8 @@ def _rebuild(submission_id: int, categories: Mapping[int, str]) -> int:
     Summary.objects.filter(submission=submission_id).delete()
     LeaderboardRow.objects.filter(submission=submission_id).delete()
     judged = list(_judged(Run.objects.filter(kernel__submission=submission_id)))
-    timed = {setting for run in judged if (setting := run[2:PLACE])[-1] == FULL}
+    at_scored = (run for run in judged if run.kernel__problem_id in categories)
+    timed = {setting for run in at_scored if (setting := run[2:PLACE])[-1] == FULL}
     rows = Summary.objects.bulk_create(_summaries(judged, timed), batch_size=1000)
     LeaderboardRow.objects.bulk_create(_leaderboard_rows(rows, categories, k))
     return len(rows)
@@ -164,12 +168,13 @@ def _attempts(runs: Iterable[JudgedRun]) -> Sequence[AttemptSummary]:
 def _summaries(runs: Iterable[JudgedRun], timed: Set[Setting]) -> Iterator[Summary]:
     """Yield the rows of one submission, which was timed in these settings."""
     ranked_from = dict(Problem.objects.values_list("pk", "ranked_from"))
+    devices = dict(Hardware.objects.values_list("pk", "device"))
     for (submission_id, problem_id), group in groupby(runs, key=lambda run: run[:2]):
         own = {
             place: _attempts(same) for place, same in groupby(group, key=lambda run: run[2:PLACE])
         }
         ranked = {one for one in timed if one[RANKS] >= ranked_from[problem_id]}
-        for place, attempts in with_failures(own, ranked).items():
+        for place, attempts in with_failures(own, ranked, devices).items():
             yield Summary(
                 submission_id=submission_id,
                 problem_id=problem_id,

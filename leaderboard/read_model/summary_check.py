@@ -27,6 +27,7 @@ NAMES = {
     "kernel__problem__scored": "scored",
     "kernel__problem__category": "category",
     "kernel__problem__ranked_from": "ranked_from",
+    "hardware__device": "device",
     "kernel__attempt": "attempt",
     "kernel__step": "step",
     "kernel__making__output_tokens": "output_tokens",
@@ -73,17 +74,20 @@ def failed_checks(attempts: pd.DataFrame) -> pd.DataFrame:
     """Return the attempts that count as failed where their submission was timed: those that did not
     run there, and failed every check of the same size, dtype, inputs and checks."""
     shared = attempts[attempts["placement"].eq("shared")]
-    timed = attempts.loc[attempts["placement"].eq("full"), ROW].drop_duplicates()
-    alike = ["submission_id", "size", "dtype", "profile", "checks"]
+    is_timed = attempts["placement"].eq("full") & attempts["scored"].astype(bool)
+    timed = attempts.loc[is_timed, [*ROW, "device"]].drop_duplicates()
+    alike = ["submission_id", "device", "size", "dtype", "profile", "checks"]
     timed = timed.assign(checks=[comparable_judge(j, "shared") for j in timed["judge_version"]])
-    shared = shared.assign(checks=shared["judge_version"]).drop(columns=list(SETTING)[:2])
-    pairs = timed.merge(
-        shared.drop(columns=["judge_version", "placement"]).assign(order=range(len(shared))),
-        on=alike,
-    )
-    one = [*PLACE, "attempt"]
+    shared = shared.assign(checks=shared["judge_version"], order=range(len(shared)))
+    of_setting = ["hardware_id", "world_size", "judge_version", "placement"]
+    pairs = timed.merge(shared.drop(columns=of_setting), on=alike)
     pairs = pairs[pairs["world_size"] >= pairs["ranked_from"]]
-    failed = pairs[~pairs.groupby(one)["correct"].transform("any").astype(bool)]
+    one = [*PLACE, "attempt"]
+    pairs = pairs.assign(passed=pairs.groupby(one)["correct"].transform("any").astype(bool))
+    ran = attempts[PLACE].drop_duplicates().assign(here=True)
+    pairs = pairs.merge(ran, on=PLACE, how="left")
+    waits = pairs.groupby(PLACE)["passed"].transform("any").astype(bool) & pairs["here"].isna()
+    failed = pairs[~pairs["passed"] & ~waits]
     failed = failed.sort_values("order").drop_duplicates(one)
     ran = attempts[one].assign(ran=True)
     failed = failed.merge(ran, on=one, how="left")

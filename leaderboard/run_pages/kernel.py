@@ -55,8 +55,6 @@ ATTEMPT_COLUMNS = (
 
 @public_page("diff", "run", "table")
 def kernel(request: HttpRequest, digest: str) -> Page:
-    if SHORT.fullmatch(digest):  # as pages print it: the search leads to what the reader may see
-        raise Redirect(f"q={digest}", url("search"))
     uses, private = uses_of(request, digest)
     is_closed = bool(closed_to(request.user, uses))
     runs = runs_of(uses)
@@ -103,6 +101,8 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
 
     An unlisted submission is not given away by a public one with the same source.
     """
+    if SHORT.fullmatch(digest):  # as pages print it: the search leads to what the reader may see
+        raise Redirect(f"q={digest}", url("search"))
     found = Kernel.objects.filter(source_id=digest).select_related(
         "problem", "submission__model", "source__found", "source__ruling"
     )

@@ -77,6 +77,7 @@ def invalidate_judged(runs: RunQuerySet, actor: AbstractBaseUser, reason: str) -
         judged = runs.filter(status=Status.DONE).values("kernel__submission")
         accepted = Submission.objects.filter(pk__in=judged, moderation=Moderation.ACCEPTED)
         submissions = list(accepted.order_by("pk"))
+        problem_aggregates.lock_all()
         for submission in submissions:
             moderate(submission, actor, Moderation.INVALIDATED, reason)
     return [submission.pk for submission in submissions]

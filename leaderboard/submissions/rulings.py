@@ -10,7 +10,7 @@ from django.db import transaction
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import DataVersion, Kernel, Moderation, Ruling, Run, Source, Submission
 from leaderboard.models.rulings import MAX_REASON
-from leaderboard.read_model import summary
+from leaderboard.read_model import problem_aggregates, summary
 from leaderboard.submissions.moderation import note
 
 
@@ -29,6 +29,7 @@ def rule(
         # A run that finishes meanwhile locks its submission too, and so waits.
         whose = sorted({kernel.submission_id for kernel in kernels})
         list(Submission.objects.select_for_update().filter(pk__in=whose).order_by("pk"))
+        problem_aggregates.lock_all()
         before = ruling_on(subject)
         if moderation == Moderation.ACCEPTED:
             Ruling.objects.filter(**_key(subject)).delete()

@@ -30,7 +30,7 @@ def test_a_claim_is_dated_as_exactly_as_its_source(date: str | None, client: Cli
     Publication.objects.update(date=date)
     cell = f"<time>{date}</time>" if date else "–"
     slug = LanguageModel.objects.get(name="Claimed").slug
-    for page, data in (("/", "/leaderboard"), (f"/models/{slug}", f"/models/{slug}")):
+    for page, data in (("/?columns=all", "/leaderboard"), (f"/models/{slug}", f"/models/{slug}")):
         assert f'<td class="quiet tight">{cell}</td>' in client.get(page).content.decode()
         assert by_model(client, f"{data}.json")["Claimed"]["date"] == date
         rows = csv.DictReader(io.StringIO(client.get(f"{data}.csv").content.decode()))
@@ -46,7 +46,7 @@ def test_a_submission_is_dated_to_the_moment_and_shown_to_the_day(
     Submission.objects.filter(pk=own.pk).update(created_at=came)
     factory.make_judged(own, factory.make_problem())
     assert by_model(client, "/leaderboard.json")["Own"]["date"] == came.isoformat()
-    assert f"<time>{came:%Y-%m-%d}</time>" in client.get("/").content.decode()
+    assert f"<time>{came:%Y-%m-%d}</time>" in client.get("/?columns=all").text
 
 
 @pytest.mark.parametrize("date", ["June 2026", "2026-6", "2026-06-", ""])

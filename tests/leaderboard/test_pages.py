@@ -55,7 +55,7 @@ PAGES = (
 )
 NO_TABLE = ("waiting run",)
 # Abilities of hosts that it may wait for, and who is served before it.
-MORE_QUERIES = {"waiting run": 5, "board": 2, "problem": 2}
+MORE_QUERIES = {"waiting run": 5, "board": 2, "problem": 2, "submission": 1}
 
 
 APART = "Nothing was judged under all of these at once. Nearest: "

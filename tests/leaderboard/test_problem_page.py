@@ -307,6 +307,6 @@ def test_the_fastest_kernel_of_any_setting_stands_first(client: Client, problem:
     assert "<bdi>Fast</bdi>" in shown
     for address in ("kernel", "run"):
         assert f'href="/{address}s/' in shown
-    assert f"/kernels/{fast.kernel.source_id}/bundle.zip" in shown
+    assert f"/runs/{fast.pk}/bundle.zip" in shown
     assert f"python -m evaluator run {problem.slug} kernel.py --world-size 4" in shown
     assert page.index('id="statement"') < page.index('class="figures"')

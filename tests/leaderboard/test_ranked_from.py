@@ -120,5 +120,5 @@ def test_the_pages_of_run_and_problem_say_it(submission: Submission, client: Cli
     kernel = f"/kernels/{run_on(2).kernel.source_id}?run="
     assert SENTENCE in text_of(client, f"{kernel}{run_on(2).pk}")
     page = text_of(client, "/problems/2-ring")
-    assert f"Ranked from 4 ranks.</b> Results on fewer count nowhere, because {REASON}." in page
+    assert f"Ranked from 4 ranks.</b> Runs on fewer ranks are not scored, because {REASON}." in page
     assert "Ranked from" not in text_of(client, "/problems/1-allreduce")

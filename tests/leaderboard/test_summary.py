@@ -14,6 +14,7 @@ from evaluator.messages.report import Isolation, Verdict
 from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.metrics.tallies import cell_of
 from leaderboard.models import (
+    Hardware,
     LeaderboardRow,
     Moderation,
     Problem,
@@ -356,4 +357,42 @@ def test_a_failure_is_not_taken_over_by_too_few_ranks(problem: Problem) -> None:
     factory.finish(run, factory.make_report(run, Verdict.TIMEOUT))
     assert _rows_at(submission) == {(1, "full"): [1, 1], (2, "shared"): [1, 0]}
     assert summary.rebuild() == 2
+    assert summary_check.differences() == []
+
+
+def test_a_problem_with_a_kernel_that_passed_waits_to_be_timed(problem: Problem) -> None:
+    other = factory.make_problem(2, "gemm", "expert")
+    submission = factory.make_submission(k=2)
+    factory.make_judged(submission, other, Verdict.TIMEOUT, placement="shared")
+    passed = factory.make_judged(submission, other, placement="shared")
+    factory.make_judged(submission, problem)
+    assert (2, "full") not in _rows_at(submission)
+    run = factory.make_run(passed.kernel)
+    factory.finish(run, factory.make_report(run))
+    assert _rows_at(submission)[2, "full"] == [2, 1]
+    assert summary_check.differences() == []
+
+
+def test_a_timed_run_that_counts_nowhere_takes_no_failures_over(problem: Problem) -> None:
+    unscored = factory.make_problem(2, "toy")
+    Problem.objects.filter(pk=unscored.pk).update(scored=False, unscored_reason="a toy")
+    submission = factory.make_submission()
+    factory.make_judged(submission, problem, Verdict.TIMEOUT, placement="shared")
+    factory.make_judged(submission, unscored)
+    assert set(_rows_at(submission)) == {(1, "shared"), (2, "full")}
+    third = factory.make_problem(3, "third")
+    factory.make_judged(submission, third)
+    assert set(_rows_at(submission)) == {(n, "full") for n in (1, 2, 3)} | {(1, "shared")}
+    assert summary_check.differences() == []
+
+
+def test_a_check_on_processors_says_nothing_of_gpus(problem: Problem) -> None:
+    Hardware.objects.create(slug="h200x2", title="2 x H200", device="cuda", max_world_size=2)
+    other = factory.make_problem(2, "gemm", "expert")
+    submission = factory.make_submission()
+    factory.make_judged(submission, other, Verdict.TIMEOUT, placement="shared")
+    kernel = factory.make_kernel(submission, problem)
+    run = factory.make_run(kernel, hardware_id="h200x2")
+    factory.finish(run, factory.make_report(run))
+    assert set(_rows_at(submission)) == {(1, "full"), (2, "shared")}
     assert summary_check.differences() == []

@@ -31,6 +31,6 @@ def test_a_timeline_can_be_taken_away_as_a_trace(client: Client) -> None:
     spans, idle = (sum(line[n] for line in report["timelines"]) for n in ("span_us", "idle_us"))
     assert row["idle"] == run.idle == pytest.approx(idle / spans)
     assert row["credit"] == pytest.approx(run.utilisation / row["scored"])
-    assert " idle</small></td>" in client.get("/").text
+    assert " idle</small></td>" in client.get("/?columns=all").text
     Submission.objects.update(visibility=Visibility.PRIVATE)
     assert client.get(f"/runs/{run.id}/trace.json").status_code == 404
