@@ -105,7 +105,7 @@ def board(request: HttpRequest) -> Page:
     return Page(
         template="leaderboard.html",
         section="board",
-        context={
+        context=lambda: {
             **_controls(query, shown, order, kept),
             **_figures(query, ours, claims, address),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from leaderboard.board_pages.headline import correct, faster
+from leaderboard.board_pages.board_groups import kind_of
+from leaderboard.board_pages.headline import best_first, correct, faster
 from leaderboard.kit.visible import visible
-from leaderboard.metrics.intervals import wilson_interval
 from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.columns import RankedRow
 
@@ -47,18 +47,17 @@ def front_bars(rows: Sequence[RankedRow], tail: str) -> list[Bar]:
     """Return the bar of the site's own kernels, then one of each of the best models; `tail` ends
     the address of a submission. Empty where no model was judged here."""
     every = [row.entry for row in rows]
-    models = list(_best_rows(every))[:MOST_MODELS]
+    models = list(_one_of_each(best_first(row for row in every if kind_of(row) == "judged")))
     claims = {(row.model, row.harness): row for row in every if row.claimed}
-    house = [row for row in every if row.house]
-    own = [max(house, key=lambda row: row.headline or 0.0)] if house and models else []
-    return [_bar(row, claims.get((row.model, row.harness)), tail) for row in (*own, *models)]
+    own = best_first(row for row in every if row.house)[:1] if models else []
+    shown = (*own, *models[:MOST_MODELS])
+    return [_bar(row, claims.get((row.model, row.harness)), tail) for row in shown]
 
 
-def _best_rows(every: Sequence[BoardRow]) -> Iterator[BoardRow]:
-    """Yield the models' rows that stand first, best first, one of each model."""
-    models = [row for row in every if not (row.baseline or row.by_people or row.claimed)]
+def _one_of_each(models: Iterable[BoardRow]) -> Iterator[BoardRow]:
+    """Yield the first row of each model."""
     done: set[str] = set()
-    for row in sorted(models, key=lambda row: -(row.headline or 0.0)):
+    for row in models:
         if row.slug not in done:
             done.add(row.slug)
             yield row
@@ -90,7 +89,7 @@ def _bar(row: BoardRow, claim: BoardRow | None, tail: str) -> Bar:
 
 
 def _interval(row: BoardRow) -> tuple[str, str] | None:
-    found = wilson_interval(row.headline or 0.0, row.score.scored)
+    found = row.headline_interval
     if found is None:
         return None
     return f"{100 * found.low:.1f}", f"{100 * (found.high - found.low):.1f}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from leaderboard.board_pages.board_groups import OtherSetting
+from leaderboard.board_pages.board_groups import OtherSetting, kind_of
 from leaderboard.kit.visible import visible
-from leaderboard.metrics.intervals import wilson_interval
+from leaderboard.metrics import scores
 from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.filters import count_phrase
 from leaderboard.read_model.setting import machine_in_words
@@ -35,18 +35,17 @@ def headline(
 
     Returns None where a board has no model. People and baselines are no models.
     """
-    models = [row for row in rows if not (row.baseline or row.by_people)]
-    here = [row for row in models if not row.claimed]
+    here = best_first(row for row in rows if kind_of(row) == "judged")
     if setting and here:
         return _timed(here, rows, setting) if setting.is_timed else _checked(here, setting)
-    claimed = [row for row in models if row.claimed]
+    claimed = best_first(row for row in rows if kind_of(row) == "claimed")
     own = OtherSetting(rows, setting) if setting and setting.is_timed else elsewhere
     return _published(claimed, own) if claimed else None
 
 
-def best_of(models: Sequence[BoardRow]) -> BoardRow:
-    """Return the row with the highest headline share; of equal ones the first."""
-    return max(models, key=lambda row: row.headline or 0.0)
+def best_first(rows: Iterable[BoardRow]) -> list[BoardRow]:
+    """Sort rows by their headline share; equal ones stay in their order."""
+    return scores.in_order(rows, lambda row: row.headline)
 
 
 def faster(row: BoardRow) -> int:
@@ -60,7 +59,7 @@ def correct(row: BoardRow) -> int:
 
 
 def _timed(models: Sequence[BoardRow], rows: Sequence[BoardRow], setting: Setting) -> Headline:
-    best = best_of(models)
+    best = models[0]
     count, scored = faster(best), best.score.scored
     own = [row for row in rows if row.house and row.score.is_timed]
     by_hand = f" Kernels written by hand beat it on {max(map(faster, own))}." if own else ""
@@ -75,7 +74,7 @@ def _timed(models: Sequence[BoardRow], rows: Sequence[BoardRow], setting: Settin
 
 
 def _checked(models: Sequence[BoardRow], setting: Setting) -> Headline:
-    best = best_of(models)
+    best = models[0]
     scored = count_phrase(best.score.scored, "problem")
     return Headline(
         lead="Checked, not timed.",
@@ -88,7 +87,7 @@ def _checked(models: Sequence[BoardRow], setting: Setting) -> Headline:
 
 
 def _published(claimed: Sequence[BoardRow], timed: OtherSetting) -> Headline:
-    best = best_of(claimed)
+    best = claimed[0]
     where = f" on {best.where}" if best.where else ""
     own = [row for row in timed.entries if row.house and row.score.is_timed]
     by_hand = ""
@@ -119,10 +118,10 @@ def _rival(row: BoardRow) -> str:
 
 def _tied(best: BoardRow, rivals: Sequence[BoardRow]) -> tuple[str, ...]:
     """Name the others whose 95 % intervals reach that of the best."""
-    least = wilson_interval(best.headline or 0.0, best.score.scored)
+    least = best.headline_interval
     names = []
     for one in rivals:
-        own = wilson_interval(one.headline or 0.0, one.score.scored)
+        own = one.headline_interval
         if one is not best and own and least and own.high >= least.low:
             names.append(visible(one.model))
     if not names:

@@ -120,7 +120,7 @@ def row_cells(
 
 
 def _drawn(cell: MatrixMark | None, number: int, *, edge: bool, in_digits: bool) -> DrawnMark:
-    """Return what the macro `marks` shows of a cell; nothing was judged where it says nothing."""
+    """Describe a cell for the macro `marks`; it says nothing where nothing was judged."""
     mark = mark_of(cell) if cell else None
     if cell is None or mark is None:
         return DrawnMark("o", edge, number, "", "·" if number > 0 else "–")

@@ -26,6 +26,7 @@ from leaderboard.model_pages.submission_kernels import (
     Ended,
     JudgedKernel,
     ended,
+    every_kernel,
     failed_checks,
     kernels_of,
     last_steps,
@@ -234,9 +235,7 @@ def kernel_records(
 ) -> Iterator[JsonDict]:
     """Yield the records of all kernels, or of those listed under the verdict wanted; they are read
     when the first is asked for."""
-    for one in told_kernels(
-        request.user, found, kernels_of(found, setting, failed=failed_checks(found, setting))
-    ):
+    for one in told_kernels(request.user, found, every_kernel(found, setting)):
         if wanted in ("", one.group):
             yield kernel_record(one)
 

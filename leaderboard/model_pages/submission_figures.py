@@ -21,8 +21,7 @@ from leaderboard.model_pages.called import refuse_guesses
 from leaderboard.model_pages.submission_kernels import (
     Ended,
     JudgedKernel,
-    failed_checks,
-    kernels_of,
+    every_kernel,
     last_steps,
     standings_of,
 )
@@ -44,8 +43,7 @@ def asked(request: HttpRequest) -> tuple[Submission, list[JudgedKernel]]:
     Raises Http404 for an unknown number."""
     submission = submission_asked(request)
     setting = setting_among(request, standings_of(submission))
-    failed = failed_checks(submission, setting)
-    return submission, kernels_of(submission, setting, failed=failed)
+    return submission, every_kernel(submission, setting)
 
 
 def submission_asked(request: HttpRequest) -> Submission:
@@ -82,9 +80,7 @@ def by_step(request: HttpRequest) -> Drawn:
     standings = standings_of(submission)
     setting = setting_among(request, standings)
     scored = standings[setting].scored if setting else 0
-    failed = failed_checks(submission, setting)
-    kernels = kernels_of(submission, setting, failed=failed)
-    shares = shares_by_step(kernels, scored)
+    shares = shares_by_step(every_kernel(submission, setting), scored)
     right, fast = [one.right for one in shares], [one.fast for one in shares]
     rows = [[f"step {n}", 100 * one.right, 100 * one.fast] for n, one in enumerate(shares, 1)]
     table = Table(columns=("Stopped after", "pass@1, %", "fast₁@1, %"), rows=rows)

@@ -282,6 +282,11 @@ def kernels_of(
     return list(starmap(JudgedKernel, _first_of_each(rows.values_list(*JUDGED))))
 
 
+def every_kernel(found: Submission, setting: Setting | None) -> list[JudgedKernel]:
+    """Return all kernels of a submission as its setting counts them; two queries."""
+    return kernels_of(found, setting, failed=failed_checks(found, setting))
+
+
 def _within(setting: Setting, runs: RunQuerySet) -> RunQuerySet:
     """Return those of a setting among the runs of a kernel. An index may lead to its hardware's:
     PostgreSQL reads them once for many kernels."""

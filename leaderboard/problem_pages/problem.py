@@ -76,24 +76,23 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
     limits = limits_for(request, found, here)
     judged = baselines.reference_times(stood, setting)
     query = canonical_query(request, [*SETTING_FILTERS])
-    context = {
-        "filters": controls,
-        "page_url": found.get_absolute_url(),
-        "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
-        **results_context(here, rows, setting_tail(setting, settings), every),
-        **in_any_setting(found, stood, settings),
-        "figures": problem_figures(found, stood, setting, query),
-        "published": frames_of(number, known.claimed),
-        "over_time": over_time_frames(found, stood, setting, query),
-        **known_context(known, stood),
-        "baselines": Baselines(text, judged, setting),
-        "task": Task(payload=text, digest=found.digest, url=found.get_absolute_url()),
-        "floors": floor_table(text, limits, _same_judge(stood, setting), query),
-    }
     return Page(
         template="problem.html",
         section="problems",
-        context=context,
+        context=lambda: {
+            "filters": controls,
+            "page_url": found.get_absolute_url(),
+            "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
+            **results_context(here, rows, setting_tail(setting, settings), every),
+            **in_any_setting(found, stood, settings),
+            "figures": problem_figures(found, stood, setting, query),
+            "published": frames_of(number, known.claimed),
+            "over_time": over_time_frames(found, stood, setting, query),
+            **known_context(known, stood),
+            "baselines": Baselines(text, judged, setting),
+            "task": Task(payload=text, digest=found.digest, url=found.get_absolute_url()),
+            "floors": floor_table(text, limits, _same_judge(stood, setting), query),
+        },
         data=functools.partial(twin, found, setting, limits, judged, stood),
         table=problem_tables.facts_table(facts, found.payload, limits, judged)
         if facts
@@ -125,7 +124,7 @@ def twin(
 def in_any_setting(
     found: Problem, stood: Sequence[SettingTotals], known: Sequence[Setting]
 ) -> dict[str, object]:
-    """Return what the page says whatever setting it shows."""
+    """Return the part of the page that is the same in every setting."""
     return {
         "fastest_anywhere": fastest_context(problem_results.fastest_anywhere(found)),
         "difficulty": difficulty_of(stood, known) if found.scored else "",
@@ -133,7 +132,7 @@ def in_any_setting(
 
 
 def fastest_context(run: Run | None) -> dict[str, object] | None:
-    """Return what stands first on the page: the fastest kernel in any setting."""
+    """Describe the fastest kernel in any setting, which stands first on the page."""
     if run is None:
         return None
     setting = Setting(**{name: getattr(run, name) for name in SETTING_FIELDS})

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics import scores
-from leaderboard.metrics.intervals import Interval
+from leaderboard.metrics.intervals import Interval, wilson_interval
 from leaderboard.metrics.scores import Attempts, Score
 from leaderboard.metrics.tallies import Cell
 from leaderboard.models.choices import Harness
@@ -78,6 +78,11 @@ class BoardRow:
     def headline(self) -> float | None:
         """Return the share that boards go by: fast_p@1, or pass@1 where nothing is timed."""
         return self.score.fast_at_1 if self.score.is_timed else self.score.pass_at_1
+
+    @property
+    def headline_interval(self) -> Interval | None:
+        """Return the 95 % interval of the headline; a share that is not known counts as none."""
+        return wilson_interval(self.headline or 0.0, self.score.scored)
 
     @property
     def tokens_per_solved(self) -> float | None:
