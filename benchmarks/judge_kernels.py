@@ -44,7 +44,9 @@ from tests.evaluator.kernel_files import all_in, reference_source
 GRACE_S = 20.0
 # A kernel that hangs must not use up the budget.
 BUILD_S, VERIFY_S = 240.0, 110.0
-_FILE = re.compile(r"\d+_(?P<slug>\w+)_(?P<backend>cuda|triton|parallelkittens|pytorch)")
+_FILE = re.compile(
+    r"(?P<number>\d+)_(?P<slug>\w+)_(?P<backend>cuda|triton|parallelkittens|pytorch)"
+)
 
 
 def turns(given: argparse.Namespace) -> Iterator[Turn]:
@@ -97,9 +99,18 @@ def _files(given: argparse.Namespace) -> Iterator[Turn]:
             raise SystemExit(f"{text}: write problem=path, or name it <number>_<slug>_<backend>.py")
         backend = Backend(match["backend"]) if match else Backend.PYTORCH
         problem = slug or (match["slug"] if match else "")
+        if not slug and match and not _is_numbered(problem, int(match["number"])):
+            raise SystemExit(f"{text}: that number is another problem's: write problem=path")
         job = _job(given, problem, path.read_text(), backend)
         place = f"{path.parent.name}/{path.name}"
         yield Turn(name=f"{path.parent.name}/{path.stem}", job=job, path=place)
+
+
+def _is_numbered(slug: str, number: int) -> bool:
+    """Return True if a tree may call the problem so: published trees have one more before the 33rd,
+    and some have another problem of that name."""
+    today = problems.load(problems.find(slug)).problem.number
+    return number == today or number == today + 1 > 33
 
 
 def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report | str, list[float]]:
