@@ -38,10 +38,10 @@ def virtual_environment(*, development: bool) -> None:
 
 
 def _requirement_files(*, development: bool) -> list[str]:
-    names = ["web.txt", "evaluator.txt"]
+    names = ["web.txt", "evaluator.txt", "generate.txt"]
     if not (has_gpu() and _has_torch(places.PYTHON)):
         names.append("torch.txt")
-    return [*names, "generate.txt", "dev.txt"] if development else names
+    return [*names, "dev.txt"] if development else names
 
 
 def _stamp(name: str) -> Path:

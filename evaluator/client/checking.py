@@ -4,16 +4,15 @@ need."""
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from ..messages.entry import ENTRY, UNREADABLE, has_entry, parsed
 from .catalogue import BACKENDS, CPU_BACKENDS, Parameter, Problem, problem_called
 from .failures import Misused
 from .sources import MAX_SOURCE_BYTES, Member, Named, named
 
-ENTRY = "solution"
 USUAL_RANKS = 4  # on GPUs, where nobody says another number
 REFUSED, FAILS, NOTE = "refused", "fails", "note"
 
@@ -112,31 +111,13 @@ def _text(data: bytes) -> tuple[str | None, list[Finding]]:
     return text, []
 
 
-def has_entry(source: str) -> bool:
-    """Return whether a source defines `solution`; of one that does not parse, whether it names
-    it."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return re.search(rf"\b{ENTRY}\b", source) is not None
-    return any(_binds_entry(node) for node in ast.walk(tree))
-
-
-def _binds_entry(node: ast.AST) -> bool:
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return node.name == ENTRY
-    if isinstance(node, ast.Name):
-        return node.id == ENTRY and isinstance(node.ctx, ast.Store)
-    return isinstance(node, ast.alias) and (node.asname or node.name) in (ENTRY, "*")
-
-
 def _entry_findings(source: str, problem: Problem | None, *, is_alone: bool) -> list[Finding]:
     if not has_entry(source):
         kind = REFUSED if is_alone else FAILS
         return [Finding(kind, f"it never defines `{ENTRY}`")]
     try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        body = parsed(source).body
+    except UNREADABLE as error:
         return [Finding(FAILS, f"it does not parse: {error}")]
     defined = [each for each in body if isinstance(each, ast.FunctionDef) and each.name == ENTRY]
     if not defined or problem is None:

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from evaluator.generate.budget import Purse, Spend
-from evaluator.generate.endpoint import OpenAIEndpoint
-from evaluator.generate.exchange import Misconfigured
+from evaluator.generate.exchange import Endpoint, Misconfigured
 from evaluator.generate.journal import Diverged, read_events
 from evaluator.generate.judging import KernelJudge, LocalJudge
 from evaluator.generate.options import KEY_ENV, SITE, TOKEN_ENV, catalogue, changed, parser, plan_of
@@ -79,6 +78,7 @@ def _resume(arguments: argparse.Namespace) -> int:
 
 def _check_host(plan: Plan) -> None:
     """Raise ValueError where this host cannot do what the plan wants of it."""
+    _endpoint(plan, None)
     if plan.shell:
         insist_on_sandbox()
 
@@ -90,10 +90,8 @@ def _make(place: RunFiles, plan: Plan) -> int:
     token = _site_token(plan)
     purse = purse_of(place, plan)
     begin(place)
-    endpoint = OpenAIEndpoint(
-        base_url=plan.base_url, api_key=key or "none", is_streamed=plan.stream
-    )
-    scrub = scrubber(key, token)
+    endpoint = _endpoint(plan, key)
+    scrub = scrubber(key, token, *_headers(plan).values())
     with _judge(place, plan, purse, token) as judge, _shell(plan, purse, judge) as shell:
         means = Means(endpoint=endpoint, judge=judge, shell=shell, scrub=scrub, asker_options={})
         try:
@@ -105,6 +103,32 @@ def _make(place: RunFiles, plan: Plan) -> int:
     if waiting:
         print(f"  {waiting} attempts wait: `resume {place.folder}` goes on with them")
     return 1 if waiting else 0
+
+
+def _endpoint(plan: Plan, key: str | None) -> Endpoint:
+    """Return the server to ask. Raises ValueError where the client library is missing: all other
+    commands do without it."""
+    try:
+        from evaluator.generate.endpoint import OpenAIEndpoint
+    except ImportError as error:
+        raise ValueError(
+            f"{error}: pip install -r requirements/generate.txt -c requirements/constraints.txt"
+        ) from None
+    return OpenAIEndpoint(
+        base_url=plan.base_url,
+        api_key=key or "none",
+        is_streamed=plan.stream,
+        limit_name=plan.max_tokens_name,
+        headers=_headers(plan),
+    )
+
+
+def _headers(plan: Plan) -> dict[str, str]:
+    """Return the headers of each request, from the variables that hold them. Raises ValueError."""
+    missing = [variable for variable in plan.headers.values() if variable not in os.environ]
+    if missing:
+        raise ValueError(f"these variables hold no header: {', '.join(missing)}")
+    return {name: os.environ[variable] for name, variable in plan.headers.items()}
 
 
 def _site_token(plan: Plan) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evaluator.generate.answers import fault_of, find_kernel
+from evaluator.generate.answers import calls_in, find_kernel
 from evaluator.generate.attempt_loop import AttemptFailed, Course
 from evaluator.generate.exchange import Message, Reply
 from evaluator.generate.tools import DONE, result_of, tools_for
@@ -48,16 +48,20 @@ def try_with_tools(course: Course) -> str:
 
 
 def _act(course: Course, reply: Reply) -> bool:
-    """Do what an answer asks; False where that is nothing. A kernel in its text is written and
-    judged, as models of some servers cannot call."""
+    """Do what an answer asks; return False if it asks nothing. Some servers pass calls on as text,
+    and some models only write a kernel: it is kept and judged."""
     for call in reply.calls:
         course.say(result_of(call, course), call.id)
-    if reply.calls:
+    written = () if reply.calls else calls_in(reply.text)
+    for call in written:  # the server knows of no call that this would answer
+        course.say(f"Result of {call.name}:\n\n{result_of(call, course)}")
+    if reply.calls or written:
         return True
-    source = find_kernel(reply.text)
+    is_cut = reply.finish == "length"
+    source = find_kernel(reply.text, is_cut=is_cut)
     is_full = len(course.steps) >= course.task.most_steps
-    if source is None or fault_of(source) is not None or is_full:
-        course.say("Your answer was cut off. " + NUDGE if reply.finish == "length" else NUDGE)
+    if source is None or is_full:
+        course.say("Your answer was cut off. " + NUDGE if is_cut else NUDGE)
         return False
     course.write(source)
     found = course.try_kernel(course.task.practice).text + "\n\n" if course.task.is_judged else ""
@@ -67,7 +71,8 @@ def _act(course: Course, reply: Reply) -> bool:
 
 def _ending(course: Course, reply: Reply, idle: int) -> str | None:
     """Return how the attempt ends now, if it does."""
-    if course.steps and any(call.name == DONE.name for call in reply.calls):
+    calls = reply.calls or calls_in(reply.text)
+    if course.steps and any(call.name == DONE.name for call in calls):
         return "done"
     last = [step.digest for step in course.steps[-SAME_SOURCES:]]
     if len(last) == SAME_SOURCES and len(set(last)) == 1:

@@ -138,7 +138,8 @@ class Course:
         if reply is None:
             raise AttemptFailed(event["why"])
         text = reply.text or reply.refusal or ""
-        self._hear(Message(role="assistant", text=text, calls=reply.calls))
+        said = Message(role="assistant", text=text, calls=reply.calls, reasoning=reply.reasoning)
+        self._hear(said)
         return reply
 
     def say(self, text: str, call_id: str | None = None) -> None:
@@ -206,12 +207,16 @@ class Course:
 
     def _add(self, event: Event, reply: Reply | None) -> None:
         so_far = self.totals
-        self.totals = replace(so_far, usd=so_far.usd + event["spent"]["usd"])
+        is_uncounted = reply.usage is None if reply else event["spent"]["tokens"] > 0
+        self.totals = replace(
+            so_far,
+            usd=so_far.usd + event["spent"]["usd"],
+            uncounted=so_far.uncounted + int(is_uncounted),
+        )
         if reply is not None:
             self.totals = replace(
                 self.totals,
                 usage=so_far.usage + (reply.usage or Usage()),
-                uncounted=so_far.uncounted + int(reply.usage is None),
                 wall_s=so_far.wall_s + reply.wall_s,
                 answers=so_far.answers + 1,
                 finish=plain_text(reply.finish, NAME_CHARS),

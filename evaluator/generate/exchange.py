@@ -21,6 +21,14 @@ class ToolCall:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reasoning:
+    """Holds what a model wrote before its answer; `name` is the field that its server uses."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Message:
     """Holds one turn of a conversation; `call_id` names the call that a tool's result answers."""
 
@@ -28,6 +36,7 @@ class Message:
     text: str
     calls: tuple[ToolCall, ...] = ()
     call_id: str | None = None
+    reasoning: Reasoning | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +50,17 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """Says how answers are drawn; what is None is left to the server."""
+    """Says how answers are drawn; the server decides what is None. `extra` is a JSON object that is
+    added to each request."""
 
     max_output_tokens: int
     temperature: float | None = None
     seed: int | None = None
     reasoning_effort: str | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    extra: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,13 +75,13 @@ class Ask:
     @property
     def digest(self) -> str:
         """Return the SHA-256 of its canonical JSON."""
-        return hashlib.sha256(canonical(encode(self)).encode()).hexdigest()
+        return hashlib.sha256(canonical(plain(self)).encode()).hexdigest()
 
     @property
     def most_input_tokens(self) -> int:
         """Return what its input can at most be: a token stands for a byte or more, and each
         message is framed by a few."""
-        framed = [canonical(encode(part)) for part in (*self.messages, *self.tools)]
+        framed = [canonical(plain(part)) for part in (*self.messages, *self.tools)]
         return sum(len(text.encode()) + 16 for text in framed)
 
 
@@ -112,6 +126,7 @@ class Reply:
     usage: Usage | None = None
     calls: tuple[ToolCall, ...] = ()
     refusal: str | None = None
+    reasoning: Reasoning | None = None
 
     @property
     def is_refused(self) -> bool:
@@ -157,6 +172,22 @@ class Rejected(Exception):
 
 class Misconfigured(Exception):
     """Says that no ask of this run can be answered: a wrong key, model or address."""
+
+
+# Fields that a version added: left out where they are None, so that digests of older runs stay.
+_ADDED = frozenset({"reasoning", "top_p", "top_k", "min_p", "extra"})
+
+
+def plain(value: Any) -> Any:
+    """Return the JSON value of an ask, a message or a sampling."""
+    return _without_added(encode(value))
+
+
+def _without_added(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {n: v for n, v in value.items() if v is not None or n not in _ADDED}
+        return {name: _without_added(each) for name, each in kept.items()}
+    return [_without_added(each) for each in value] if isinstance(value, list) else value
 
 
 def canonical(value: Any) -> str:

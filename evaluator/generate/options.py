@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,10 +16,11 @@ from urllib.parse import urlsplit
 from evaluator import __version__
 from evaluator.generate.attempt_loop import Choices
 from evaluator.generate.budget import Price
-from evaluator.generate.exchange import Sampling
+from evaluator.generate.exchange import Sampling, canonical
 from evaluator.generate.plan import AGENTIC, HARNESSES, Plan, Target
 from evaluator.generate.prompting import recipe_digest
 from evaluator.generate.site_judge import site_of
+from evaluator.generate.statuses import LIMIT_NAMES
 from evaluator.messages.job import Backend, Device, Dtype, Placement
 from problems.prompt import DIALECTS
 from problems.topology import FIXTURES
@@ -26,6 +28,7 @@ from problems.topology import FIXTURES
 KEY_ENV = "OPENAI_API_KEY"
 TOKEN_ENV = "PKB_TOKEN"
 SITE = "site"
+_OWN = {"model", "messages", "tools", "stream", "n", *LIMIT_NAMES}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -64,6 +67,10 @@ def _what_to_ask(run: argparse.ArgumentParser) -> None:
     add("--temperature", type=float)
     add("--seed", type=int, help="of the first attempt; it goes up by one from attempt to attempt")
     add("--reasoning-effort", help="low, medium, high, where the server knows it")
+    add("--top-p", type=float)
+    add("--top-k", type=int, help="where the server knows it")
+    add("--min-p", type=float, help="where the server knows it")
+    add("--extra", type=_extra, metavar="JSON", help="an object that is added to each request")
     add("--max-output-tokens", type=_count, default=32768, help="of one answer (default 32768)")
     add("--print-prompt", action="store_true", help="print what a model gets, and ask nothing")
 
@@ -93,6 +100,20 @@ def _may_change(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--base-url", help="of the server, such as http://127.0.0.1:8000/v1; OpenAI's where absent")
     add("--api-key-env", help=f"the variable that holds the key (default {KEY_ENV})")
+    add("--provider", help="who serves the model, for the manifest (default: by --base-url)")
+    add(
+        "--max-tokens-name",
+        choices=LIMIT_NAMES,
+        help="the server's name for the limit of output (default: found out)",
+    )
+    add(
+        "--header",
+        dest="headers",
+        type=_header,
+        action="append",
+        metavar="NAME=VARIABLE",
+        help="a header of each request; the variable holds its value, which is kept nowhere",
+    )
     add(
         "--stream",
         action="store_const",
@@ -134,6 +155,10 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
             temperature=arguments.temperature,
             seed=arguments.seed,
             reasoning_effort=arguments.reasoning_effort,
+            top_p=arguments.top_p,
+            top_k=arguments.top_k,
+            min_p=arguments.min_p,
+            extra=arguments.extra,
         ),
         recipe_sha256="",
         software_version=__version__,
@@ -149,9 +174,10 @@ def changed(plan: Plan, arguments: argparse.Namespace) -> Plan:
     """Return the plan with what may change while a run is made. Raises ValueError."""
     names = (
         *("base_url", "api_key_env", "stream", "site", "site_token_env"),
-        *("parallel", "timeout_s", "price"),
+        *("parallel", "timeout_s", "price", "provider", "max_tokens_name"),
     )
     given = {name: getattr(arguments, name) for name in names}
+    given["headers"] = dict(arguments.headers) if arguments.headers else None
     budget = {name: getattr(arguments, f"budget_{name}") for name in ("usd", "tokens", "hours")}
     plan = replace(
         plan,
@@ -236,6 +262,22 @@ def _check(plan: Plan) -> None:
 def _count(text: str) -> int:
     """Read a whole number, also as 20e6."""
     return int(float(text))
+
+
+def _extra(text: str) -> str:
+    """Read a JSON object that is added to requests; what has an option of its own is none of it."""
+    told = json.loads(text)
+    if not isinstance(told, dict) or _OWN & told.keys():
+        raise argparse.ArgumentTypeError(f"a JSON object without {', '.join(sorted(_OWN))}")
+    return canonical(told)
+
+
+def _header(text: str) -> tuple[str, str]:
+    """Read a header's name and the variable that holds its value."""
+    name, _, variable = text.partition("=")
+    if not re.fullmatch(r"[\w-]+", name, re.ASCII) or not variable.isidentifier():
+        raise argparse.ArgumentTypeError("write NAME=VARIABLE, such as X-Team=TEAM_KEY")
+    return name, variable
 
 
 def _price(text: str) -> Price:

@@ -10,15 +10,29 @@ import hashlib
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from evaluator.client.attempts import FORMAT, transcript
 from evaluator.client.packing import compressed, packed
 from evaluator.generate.attempt_loop import Course, Ended, Step, Totals
+from evaluator.generate.exchange import plain
 from evaluator.generate.journal import Diverged, Exhausted, Journal, read_events
 from evaluator.generate.plan import Plan, RunFiles, Target, attempts, load_prompt, task_of
 from evaluator.generate.running import play
 from evaluator.generate.tools import tools_of
 from evaluator.messages.codec import encode
+
+_PROVIDERS = {
+    "api.openai.com": "openai",
+    "api.anthropic.com": "anthropic",
+    "generativelanguage.googleapis.com": "google",
+    "api.deepseek.com": "deepseek",
+    "api.mistral.ai": "mistral",
+    "api.x.ai": "xai",
+    "api.groq.com": "groq",
+    "api.together.xyz": "together",
+    "openrouter.ai": "openrouter",
+}
 
 
 def archive(place: RunFiles, plan: Plan) -> bytes:
@@ -32,7 +46,7 @@ def archive(place: RunFiles, plan: Plan) -> bytes:
         files[f"prompts/{digest}.md"] = prompt.encode()
         for number, step in enumerate(_steps(one), start=1):
             files[_kernel_path(plan, target, one, number)] = step.source.encode()
-        said = transcript(list(map(encode, one.messages)), str)  # events are scrubbed
+        said = transcript(list(map(plain, one.messages)), str)  # events are scrubbed
         files[f"transcripts/{target.number}/{one.task.attempt}.jsonl.gz"] = compressed(said)
         rows += _rows(plan, one, digest)
     lines = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
@@ -52,7 +66,8 @@ def replayed(place: RunFiles, plan: Plan, target: Target, attempt: int) -> Ended
         reason = journal.stop
     if journal.end is not None and journal.end["reason"] != reason:
         raise Diverged(f"an attempt ended by {journal.end['reason']} now ends by {reason}")
-    has_answer = course.totals.answers or journal.end is not None
+    # A prompt that the model cannot read whole has no answer, and counts nowhere.
+    has_answer = course.totals.answers or reason in ("refused", "too_long")
     return course.ended(reason) if has_answer else None
 
 
@@ -67,12 +82,12 @@ def _manifest(plan: Plan) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "model": plan.model,
-        "provider": plan.base_url or "openai",
+        "provider": plan.provider or provider_of(plan.base_url),
         "harness": plan.harness,
         "harness_version": plan.software_version,
         "recipe": plan.recipe,
         "prompt_sha256": plan.recipe_sha256,
-        "sampling": encode(plan.sampling),
+        "sampling": plain(plan.sampling),
         "backend": str(plan.backend),
         "hardware": plan.hardware,
         "world_size": plan.world_size,
@@ -84,6 +99,12 @@ def _manifest(plan: Plan) -> dict[str, Any]:
         "prices": encode(plan.price),
         "prices_date": plan.price.date if plan.price else None,
     }
+
+
+def provider_of(base_url: str | None) -> str:
+    """Return who serves a public API; of any other server no more than that it is the user's."""
+    host = urlsplit(base_url).hostname if base_url else "api.openai.com"
+    return _PROVIDERS.get(host or "", "self-hosted")
 
 
 def _steps(one: Ended) -> tuple[Step, ...]:
@@ -112,7 +133,7 @@ def _used(plan: Plan, totals: Totals) -> dict[str, Any]:
         "usage": encode(totals.usage),
         "answers": totals.answers,
         "answers_without_usage": totals.uncounted,
-        "cost_usd": round(totals.usd, 6) if plan.price else None,
+        "cost_usd": round(totals.usd, 6) if plan.price and not totals.uncounted else None,
         "wall_s": round(totals.wall_s, 3),
         "judge_runs": totals.judge_runs,
         "finish": totals.finish,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,8 +36,8 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Holds a run. `api_key_env` and `site_token_env` name the variables with the key and the
-    token of `site`, which are kept nowhere."""
+    """Holds a run. `api_key_env`, `site_token_env` and the values of `headers` name the variables
+    that hold the key, the token of `site` and a header; these are kept nowhere."""
 
     model: str
     harness: str
@@ -66,6 +66,9 @@ class Plan:
     site_token_env: str | None = None
     shell: bool = False
     stream: bool = False
+    provider: str | None = None
+    max_tokens_name: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     format: str = FORMAT
 
     @property

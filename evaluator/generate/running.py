@@ -96,6 +96,8 @@ def _go_on(
     except EndpointDown as down:
         _stop(journal, "endpoint_down", str(down))
     except Rejected as rejected:
+        if asker.purse.spent == Spend():  # it takes no ask of this run at all
+            raise Misconfigured(str(rejected)) from None
         _stop(journal, "rejected", plain_text(str(rejected), DETAIL_CHARS))
     except EvaluatorError as fault:
         _stop(journal, "judge_failed", plain_text(str(fault), DETAIL_CHARS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluator.generate.answers import fault_of, find_kernel
+from evaluator.generate.answers import find_kernel
 from evaluator.generate.attempt_loop import AttemptFailed, Course
 
 CUT_OFF = "length"
@@ -20,8 +20,8 @@ def try_once(course: Course) -> str:
         return failure.why
     if reply.is_refused:
         return "refused"
-    source = find_kernel(reply.text)
-    if source is not None and fault_of(source) is None:
+    source = find_kernel(reply.text, is_cut=reply.finish == CUT_OFF)
+    if source is not None:
         course.write(source)
         if course.task.is_judged:
             course.try_kernel(course.task.practice)

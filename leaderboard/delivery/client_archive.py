@@ -20,11 +20,12 @@ NAME = "pkb.pyz"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 SHEBANG = b"#!/usr/bin/env python3\n"
 CLIENT, MESSAGES = "evaluator/client", "evaluator/messages"
-# What says which hosts a kernel needs.
+# What says what a kernel defines and which hosts it needs.
 OF_MESSAGES = (
     "__init__.py",
     "asked_first.py",
     "dead_branches.py",
+    "entry.py",
     "job.py",
     "needs.py",
     "source_text.py",

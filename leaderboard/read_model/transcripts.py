@@ -15,6 +15,7 @@ PART_CHARS = 64 << 10
 MESSAGE_CHARS = 64
 MAX_ROLE = 40
 UNKNOWN = "line"
+REASONING = ("reasoning", "reasoning_content")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,8 @@ def parts_of(transcript: str) -> list[list[Message]]:
     """Return the messages of JSON lines, of at most PART_CHARS together in each part."""
     parts: list[list[Message]] = [[]]
     left = PART_CHARS
-    for message in _short(map(_message, filter(str.strip, transcript.split("\n")))):
+    lines = filter(str.strip, transcript.split("\n"))
+    for message in _short(message for line in lines for message in _messages(line)):
         weight = len(message.text) + MESSAGE_CHARS
         if weight > left and parts[-1]:
             parts.append([])
@@ -48,23 +50,33 @@ def _short(messages: Iterable[Message]) -> Iterator[Message]:
             yield Message(role=message.role, text=text, continued=start > 0)
 
 
-def _message(line: str) -> Message:
-    """Return a message in the shape of our own harness or of chat completions; a line in any other
-    shape as it stands."""
+def _messages(line: str) -> Iterator[Message]:
+    """Yield a message in the shape of our own harness or of chat completions, what the model
+    reasoned first; a line in any other shape as it stands."""
     try:
         found = _told(json.loads(line))
     except (ValueError, RecursionError):
         found = None
-    role, text = found or (UNKNOWN, line)
-    return Message(role=_written(role)[:MAX_ROLE], text=_written(text or line))
+    role, thought, text = found or (UNKNOWN, "", line)
+    role = _written(role)[:MAX_ROLE]
+    if thought:
+        yield Message(role=f"{role}, reasoning", text=_written(thought))
+    if text or not thought:
+        yield Message(role=role, text=_written(text or line))
 
 
-def _told(value: Any) -> tuple[str, str] | None:
-    """Return who said what; no text where the message holds something else."""
+def _told(value: Any) -> tuple[str, str, str] | None:
+    """Return who reasoned and said what; no text where the message holds something else."""
     if not isinstance(value, dict) or not isinstance(value.get("role"), str):
         return None
+    thoughts = [part for name in REASONING for part in _texts(_text_of(value.get(name)))]
     said = [*_texts(value.get("text")), *_texts(value.get("content")), *_calls(value)]
-    return value["role"], "\n\n".join(said)
+    return value["role"], "\n\n".join(thoughts), "\n\n".join(said)
+
+
+def _text_of(value: Any) -> Any:
+    """Return the text of a reasoning as our own harness keeps it, anything else as it is."""
+    return value.get("text") if isinstance(value, dict) else value
 
 
 def _written(text: str) -> str:

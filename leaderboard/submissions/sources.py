@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from evaluator.messages.entry import ENTRY, has_entry
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
@@ -33,7 +33,6 @@ from leaderboard.submissions.trees import (
     tree_of,
 )
 
-ENTRY = "solution"
 # What messages call a source that came in a field of a request, not in a file.
 OF_A_REQUEST = "source"
 MAX_ATTEMPT = 100
@@ -204,29 +203,6 @@ def _earlier_number(candidate: Candidate, problems: Mapping[str, Problem]) -> Pr
     number = int(candidate.problem)
     problem = problems.get(slug_today(number, str(candidate.slug)))
     return problem if problem and published_number(problem.number) == number else None
-
-
-def has_entry(source: str) -> bool:
-    """Return True if a source defines `solution` somewhere.
-
-    One that does not parse passes if it names it: that it cannot be built is the judge's to say.
-    """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return re.search(rf"\b{ENTRY}\b", source) is not None
-    return any(_binds_entry(node) for node in ast.walk(tree))
-
-
-def _binds_entry(node: ast.AST) -> bool:
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return name == ENTRY
-        case ast.Name(id=name, ctx=ast.Store()):
-            return name == ENTRY
-        case ast.alias(name=name, asname=asname):
-            return (asname or name) in (ENTRY, "*")
-    return False
 
 
 def combined(errors: Mapping[str, RequestError]) -> RequestError:

@@ -203,6 +203,20 @@ def _told(submission: Submission) -> list[tuple[Any, ...]]:
     return list(made.values_list("kernel__step", *RISING, "ended"))
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"text": "the answer", "reasoning": {"name": "reasoning_content", "text": "I think"}},
+        {"content": "the answer", "reasoning_content": "I think"},
+        {"content": "the answer", "reasoning": "I think"},
+    ],
+)
+def test_what_a_model_reasoned_stands_before_what_it_said(fields: dict[str, Any]) -> None:
+    ((thought, answer),) = parts_of(json.dumps({"role": "assistant", **fields}))
+    assert (thought.role, thought.text) == ("assistant, reasoning", "I think")
+    assert (answer.role, answer.text) == ("assistant", "the answer")
+
+
 def test_a_transcript_comes_in_parts_of_64_kib(send: Send, client: Client) -> None:
     asked = [{"role": "user", "text": f"{n} " + "x" * 40_000} for n in range(3)]
     long = {"role": "tool", "text": "y" * 150_000}

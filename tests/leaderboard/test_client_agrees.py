@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from django.conf import settings
 
-from evaluator.client import arguments, catalogue, checking, pkb_folders, sources
+from evaluator.client import arguments, catalogue, pkb_folders, sources
 from evaluator.client.failures import Misused
 from evaluator.client.main import main
 from leaderboard.kit.request_error import RequestError
@@ -19,24 +19,11 @@ from leaderboard.submissions.archives import (
     MAX_TRANSCRIPTS_BYTES,
     Member,
 )
-from leaderboard.submissions.sources import checked_problem, from_member, has_entry
+from leaderboard.submissions.sources import checked_problem, from_member
 from leaderboard.submissions.target_selection import CPU_BACKENDS
 from tests.leaderboard.uploads import Send
 
 TREE = "solutions_cuda_bf16_h100_8_openai_gpt-5.5"
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        *("", "def solution(): ...", "async def solution(): ...", "class solution: ..."),
-        *("solution = 1", "x = solution", "def f():\n  def solution(): ...", "# solution"),
-        *("import x as solution", "from x import *", "import solution.y", "(solution := 1)"),
-        *("def solution(:", "def other(:", "solution(", "\x0c", "x" * 9_000 + "("),
-    ],
-)
-def test_both_find_the_same_entry_point(source: str) -> None:
-    assert checking.has_entry(source) == has_entry(source)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
+from evaluator.messages.entry import has_entry
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     Hardware,
@@ -156,7 +157,23 @@ def test_a_missing_field_is_named(send: Send, name: str) -> None:
     ],
 )
 def test_an_entry_point_is_found_in_whatever_form(source: str) -> None:
-    assert sources.has_entry(source)
+    assert has_entry(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "x = solution",
+        "# solution",
+        "import solution.y",
+        "def other(:",
+        "\x0c",
+        "x" * 9_000 + "(",
+    ],
+)
+def test_a_source_that_defines_nothing_has_no_entry_point(source: str) -> None:
+    assert not has_entry(source)
 
 
 @pytest.mark.parametrize("cost", [0, 12.5, 1e9])

@@ -108,6 +108,7 @@ class Served:
     url: str = ""
     asked: list[Body] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -122,6 +123,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.served.asked.append(body)
         self.served.keys.append(self.headers.get("Authorization", ""))
+        self.served.headers.append({n.lower(): v for n, v in self.headers.items()})
         answer = self.served.respond(body)
         time.sleep(answer.delay_s)
         data = json.dumps(answer.document).encode() if answer.raw is None else answer.raw

@@ -214,8 +214,27 @@ def test_of_a_long_conversation_the_oldest_results_are_dropped(tmp_path: Path) -
 
 
 def test_a_conversation_that_cannot_be_shortened_ends(tmp_path: Path) -> None:
-    ended = _made(tmp_path, ScriptedModel(script=_narrow(10)), plan(*WORDS), ScriptedJudge())
+    place = lay_out(tmp_path, own := plan(*WORDS))
+    start = sum(len(text) for text in (_first(place, own)))
+    ended = _made(tmp_path, ScriptedModel(script=_narrow(start + 300)), own, ScriptedJudge())
     assert ended.reason == "context"
+
+
+def test_a_prompt_that_the_model_cannot_read_is_no_attempt(tmp_path: Path) -> None:
+    place = lay_out(tmp_path, own := plan(*WORDS))
+    (outcome,) = go_on(place, own, ScriptedModel(script=_narrow(10)), ScriptedJudge())
+    assert outcome.reason == "context"
+    assert replayed(place, own, *next(attempts(own))) is None
+
+
+def test_calls_that_stand_in_the_text_are_done(tmp_path: Path) -> None:
+    call = json.dumps({"name": "write", "arguments": {"source": KERNEL}})
+    done = '<tool_call>{"name": "done", "arguments": {}}</tool_call>'
+    ended = _tried(tmp_path, reply(f"<tool_call>{call}</tool_call>"), reply(done))
+    assert ended.reason == "done"
+    assert [step.source for step in ended.steps] == [KERNEL]
+    assert ended.messages[3].role == "user"
+    assert ended.messages[3].text.startswith("Result of write:")
 
 
 def _first(place: RunFiles, own: Plan) -> tuple[str, str]:

@@ -73,6 +73,7 @@ def test_a_run_is_not_begun_twice_and_what_is_no_run_is_refused(tmp_path: Path) 
         ("--harness", "one-shot", "--examples", "0"),
         ("--base-url", "http://user:password@127.0.0.1/v1"),
         ("--parallel", "0"),
+        ("--header", "X-Team=NO_SUCH_VARIABLE"),
     ],
 )
 def test_what_does_not_fit_together_is_said_before_anything_is_asked(
@@ -83,6 +84,21 @@ def test_what_does_not_fit_together_is_said_before_anything_is_asked(
     assert not server.asked
     assert not (tmp_path / "out").exists()
     assert len(capsys.readouterr().err) < 1200
+
+
+def test_only_asking_needs_the_client_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "out"
+    with serving(lambda body: said(FENCED)) as server:
+        assert _run(folder, server, *FEW) == 0
+        monkeypatch.setitem(sys.modules, "openai", None)
+        monkeypatch.delitem(sys.modules, "evaluator.generate.endpoint", raising=False)
+        for command in ("status", "pack", "replay"):
+            assert main([command, str(folder)]) == 0
+        assert _run(tmp_path / "never", server, *FEW, "--print-prompt") == 0
+        assert _run(tmp_path / "other", server, *FEW) == 2
+    assert "requirements/generate.txt" in capsys.readouterr().err
 
 
 def test_print_prompt_shows_exactly_what_a_model_gets(

@@ -131,7 +131,6 @@ def test_a_line_a_step_each_with_what_was_used_by_then(tmp_path: Path) -> None:
         (reply("No.", refusal="I cannot"), "refused", False),
         (reply("", finish="content_filter"), "refused", False),
         (Failed("refused", "policy"), "refused", False),
-        (Failed("context", "too long"), "context", False),
         (Failed("too_long", "100 MB"), "too_long", False),
     ],
 )
@@ -166,6 +165,45 @@ def test_a_wrong_key_ends_the_run_at_once_and_costs_nothing(tmp_path: Path) -> N
     assert purse_of(place, own).spent.tokens == 0
 
 
+def test_a_server_that_rejects_the_first_ask_ends_the_run(tmp_path: Path) -> None:
+    own = plan("--judge", "none", "--problems", "1,2,3")
+
+    def script(_: object) -> Reply:
+        raise Rejected("HTTP 400: unknown parameter seed")
+
+    place, model = lay_out(tmp_path, own), ScriptedModel(script=script)
+    with pytest.raises(Misconfigured, match="unknown parameter seed"):
+        go_on(place, own, model)
+    assert len(model.asked) == 1
+
+
+def test_a_prompt_that_no_model_reads_is_no_attempt(tmp_path: Path) -> None:
+    long = Failed("context", "too long")
+    files = _packed(tmp_path, "--problems", "1,2", "--judge", "none", answer=long)
+    assert files["attempts.jsonl"] == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "provider"),
+    [
+        ((), "openai"),
+        (("--base-url", "https://api.deepseek.com/v1"), "deepseek"),
+        (("--base-url", "https://models.lab.example/v1"), "self-hosted"),
+        (("--base-url", "https://models.lab.example/v1", "--provider", "Lab"), "Lab"),
+    ],
+)
+def test_the_manifest_names_a_provider_and_no_address(
+    tmp_path: Path, words: tuple[str, ...], provider: str
+) -> None:
+    words = ("--problems", "1", "--judge", "none", "--top-k", "40", "--extra", '{"a": 1}', *words)
+    files = _packed(tmp_path, *words, answer=reply(FENCED))
+    manifest = json.loads(files["manifest.json"])
+    assert manifest["provider"] == provider
+    assert manifest["sampling"]["top_k"] == 40
+    assert manifest["sampling"]["extra"] == '{"a":1}'
+    assert b"lab.example" not in b"".join(files.values())
+
+
 def test_an_ask_that_is_rejected_leaves_the_others_alone(tmp_path: Path) -> None:
     own = plan("--judge", "none", "--problems", "1,2,3")
 
@@ -182,10 +220,13 @@ def test_an_ask_that_is_rejected_leaves_the_others_alone(tmp_path: Path) -> None
 
 def test_usage_that_no_server_tells_is_said_to_be_missing(tmp_path: Path) -> None:
     files = _packed(
-        tmp_path, "--problems", "1", "--judge", "none", answer=reply(FENCED, usage=None)
+        tmp_path,
+        *("--problems", "1", "--judge", "none", "--price", "1,1,1"),
+        answer=reply(FENCED, usage=None),
     )
     (row,) = _rows(files)
     assert row["answers_without_usage"] == 1
+    assert row["cost_usd"] is None
     assert row["usage"]["output"] == 0
 
 
