@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import problems
-from problems.prompt import DIALECTS, prompt
+from problems.prompt import DIALECTS, FENCED, prompt
 from problems.topology import class_called, problem_text
 from problems.trials import PROFILES
 
@@ -211,7 +211,7 @@ def _prompt(arguments: argparse.Namespace) -> int:
     fitting = [ranks for ranks in problem["world_sizes"] if ranks <= hardware.ranks]
     asked = {name: getattr(arguments, name) for name in ("backend", "dtype", "size")}
     ranks = arguments.world_size or max(fitting)
-    print(prompt(problem, hardware_text=text, world_size=ranks, **asked))
+    print(f"{prompt(problem, hardware_text=text, world_size=ranks, **asked)}{FENCED}", end="")
     return 0
 
 

@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import problems
 from problems import ProblemModule
 from problems.limits import compared
 from problems.sources import behaviour, reference_source
+from problems.timed_arguments import timed_arguments
 from problems.timed_work import work_share
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problems.json"
@@ -37,8 +39,8 @@ def stored() -> dict[str, Any]:
 
 def unexported(names: Sequence[str]) -> list[str]:
     """Return the slugs of those problems whose entry in the exported document is not today's."""
-    exported = {entry["slug"]: entry for entry in stored()["problems"]} if PATH.exists() else {}
     modules = [problems.load(name) for name in names]
+    exported = {one["slug"]: one for one in stored()["problems"]} if PATH.exists() else {}
     return [module.slug for module in modules if exported.get(module.slug) != _entry(module)]
 
 
@@ -85,6 +87,7 @@ def told(module: ProblemModule) -> dict[str, Any]:
         "reference_source": reference_source(module),
         "digest": module.digest,
         "costs": _costs(module),
+        "timed_arguments": _timed_arguments(module),
         "requirements": asdict(problem.requirements),
     }
 
@@ -109,6 +112,20 @@ def _entry(module: ProblemModule) -> dict[str, Any]:
         "work_share": work_share(module),
         "baselines": _baselines(module),
     }
+
+
+def _timed_arguments(module: ProblemModule) -> dict[str, Any]:
+    """Return what is exported, as long as the problem is the same: drawing takes seconds."""
+    exported = _exported().get(module.slug, {})
+    if exported.get("digest") == module.digest and "timed_arguments" in exported:
+        kept: dict[str, Any] = exported["timed_arguments"]
+        return kept
+    return timed_arguments(module)
+
+
+@cache
+def _exported() -> dict[str, dict[str, Any]]:
+    return {one["slug"]: one for one in stored()["problems"]} if PATH.exists() else {}
 
 
 def _baselines(module: ProblemModule) -> list[dict[str, Any]]:

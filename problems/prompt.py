@@ -36,6 +36,7 @@ DIALECTS: Mapping[str, str] = {
     "cuda_src) from utils.cuda_helpers. Tensors that all ranks reach come from "
     "get_or_create_parallel_tensor of utils.parallelkittens_runtime, with multicast=False.",
 }
+FENCED = "Answer with the whole file in one fenced block that begins with ```python.\n"
 RULES = """\
 * The file is imported once in each of {world_size} processes, one a rank, in a sandbox without a
   network. The process group exists already. On GPUs each process has its own as current device.
@@ -61,8 +62,8 @@ def prompt(
     dtype: str,
     size: str,
 ) -> str:
-    """Return the problem as a model is given it. Raises ValueError for what the problem or this
-    module does not have."""
+    """Return the problem as a model is given it; add how to answer, such as FENCED. Raises
+    ValueError for what the problem or this module does not have."""
     _check(problem, {"backend": (backend, DIALECTS), "size": (size, problem["sizes"])})
     _check(problem, {"dtype": (dtype, problem["tolerances"])})
     _check(problem, {"number of ranks": (world_size, problem["world_sizes"])})
@@ -75,9 +76,9 @@ def prompt(
         "What is timed": _timed(problem, world_size, dtype, size),
         "How it is judged": rules,
         f"Backend: {backend}": DIALECTS[backend],
-        "Answer": f"One Python file, {file_name(problem, backend)}, that defines `solution` with "
-        "the signature above and needs nothing but itself. Answer with the whole file in one "
-        "fenced block that begins with ```python.",
+        "Answer": f"Write one Python file, {file_name(problem, backend)}, that defines `solution` "
+        "with the signature above. It may import Python's standard library, PyTorch, Triton, and "
+        "the modules of `utils` that are named here.",
     }
     return "\n".join(f"## {title}\n\n{text}\n" for title, text in parts.items())
 
@@ -126,18 +127,37 @@ def _lines(text: str, indent: str) -> str:
 
 
 def _timed(problem: Mapping[str, Any], world_size: int, dtype: str, size: str) -> str:
-    """Say the shape and the least work. Costs of the catalogue are those of bfloat16."""
-    shape, cost = problem["sizes"][size], problem["costs"][size][str(world_size)]
+    """Say the arguments and the least work. Costs of the catalogue are those of bfloat16."""
+    cost = problem["costs"][size][str(world_size)]
     larger, steps = 2 if dtype == "float32" else 1, cost["exchanges"]
     waits = "one exchange" if steps == 1 else f"{steps} exchanges that must wait for each other"
-    return (
-        f"{world_size} ranks, {dtype}, size `{size}`: the shape that the benchmark's two size "
-        f"arguments give at m = {shape['m']} and n = {shape['n']}. Other calls, never timed, have "
-        "odd and smaller shapes. At the timed shape the busiest rank must at least send or receive "
+    given = timed_arguments(problem, world_size, dtype, size)
+    work = (
+        "The busiest rank of a timed call must at least send or receive "
         f"{_bytes(cost['wire_bytes'] * larger)}, in {waits}, move "
         f"{_bytes(cost['hbm_bytes'] * larger)} through its memory and do {cost['flops']:.3g} "
         "floating-point operations."
     )
+    return "\n".join(
+        [
+            f"Calls on {world_size} ranks, in {dtype}, size `{size}`. Each rank is given:",
+            "",
+            *(_lines(f"- {name}: {words}", "  ") for name, words in given.items()),
+            "",
+            "Where several values or lengths stand, each call has its own.",
+            "Other calls, which are not timed, have odd and smaller shapes.",
+            work,
+        ]
+    )
+
+
+def timed_arguments(
+    problem: Mapping[str, Any], world_size: int, dtype: str, size: str
+) -> dict[str, str]:
+    """Return words for each argument of a timed call, by name: `bfloat16 [16, 4, 8, 64]`."""
+    found: Mapping[str, str | Mapping[str, str]] = problem["timed_arguments"][size]
+    words = {n: w if isinstance(w, str) else w[str(world_size)] for n, w in found.items()}
+    return {name: each.replace("{dtype}", dtype) for name, each in words.items()}
 
 
 def _bytes(count: float) -> str:

@@ -59,6 +59,7 @@ def prompt_of(plan: Plan, target: Target, problem: Mapping[str, Any]) -> Prompt:
     topics = {"problem": about, "backend": parts[f"backend_{plan.backend}"]}
     if "symmetric_memory" in parts:
         topics["symmetric_memory"] = parts["symmetric_memory"]
+    sections.append(f"An answer may have {plan.sampling.max_output_tokens} tokens at most.\n")
     return Prompt(system=parts["system"], user="\n".join(sections), topics=topics)
 
 

@@ -14,7 +14,7 @@ from leaderboard.api.reading import problem_called
 from leaderboard.kit.request_error import RequestError
 from leaderboard.read_model import topologies
 from leaderboard.submissions.archives import shown
-from problems.prompt import prompt
+from problems.prompt import FENCED, prompt
 from problems.topology import problem_text
 
 USUAL = {"backend": "cuda", "hardware": "h200x4", "size": "standard", "dtype": "bfloat16"}
@@ -57,7 +57,7 @@ def problem_prompt(request: Request, name: str) -> Response:
         made = prompt(given, hardware_text=text, world_size=ranks, **chosen)
     except ValueError as error:
         raise _unknown(shown(str(error))) from None
-    return Response(PromptOut({**asked, RANKS: ranks, "prompt": made}).data)
+    return Response(PromptOut({**asked, RANKS: ranks, "prompt": f"{made}{FENCED}"}).data)
 
 
 def _ranks(request: Request) -> int | None:

@@ -60,6 +60,7 @@ PAYLOAD: dict[str, Any] = {
     "known_issues": ["Upstream inputs are constant."],
     "reference_source": REFERENCE,
     "costs": {"standard": {"4": COST}, "tiny": {"2": COST}},
+    "timed_arguments": {size: {"tensor": "{dtype} [1024, 1024]"} for size in ("standard", "tiny")},
     "topology": "every rank with every other",
     "requirements": {"peer_access": True, "multicast": False, "memory_gib": 8},
     "latency_bound_reason": None,

@@ -11,7 +11,7 @@ import pytest
 import problems
 from problems.__main__ import main
 from problems.catalogue import told
-from problems.prompt import DIALECTS, file_name, prompt, signature
+from problems.prompt import DIALECTS, FENCED, file_name, prompt, signature
 from problems.topology import class_called, hardware_text, problem_text
 
 ASKED = {"backend": "cuda", "world_size": 4, "dtype": "bfloat16", "size": "standard"}
@@ -69,8 +69,8 @@ def test_the_catalogue_that_is_stored_makes_the_same_prompt() -> None:
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        ({"world_size": 2}, "2 ranks, bfloat16, size `standard`"),
-        ({"size": "large"}, "m = 8192 and n = 8192"),
+        ({"world_size": 2}, "2 ranks, in bfloat16, size `standard`"),
+        ({"size": "large"}, "- A_local: bfloat16 [8192, 512]"),
         ({"dtype": "float32"}, "the exact answer, in float32."),
         ({"backend": "triton"}, "13_gemm_allreduce_triton.py"),
     ],
@@ -104,11 +104,11 @@ def test_what_a_problem_does_not_have_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prompt", "gemm_allreduce", "--backend", "triton"]) == 0
-    assert capsys.readouterr().out.rstrip("\n") == prompted(of("13"), backend="triton").rstrip("\n")
+    assert capsys.readouterr().out == prompted(of("13"), backend="triton") + FENCED
     assert main(["prompt", "1", "--hardware", "8 x NVIDIA B200", "--dtype", "float32"]) == 0
     printed = capsys.readouterr().out
     assert "8 x NVIDIA B200 SXM" in printed
-    assert "8 ranks, float32" in printed
+    assert "8 ranks, in float32" in printed
     assert main(["prompt", "1", "--hardware", "abacus"]) == 2
     assert "use cpu, h200x2, h200x4" in capsys.readouterr().err
     assert main(["prompt", "1", "--hardware", "1 x NVIDIA B200"]) == 2
