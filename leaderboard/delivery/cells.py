@@ -111,6 +111,26 @@ def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
 
 
 @_drawn_once
+def mean_cell(
+    value: Number, interval: Interval | None, dominant: tuple[int, float, float] | None
+) -> SafeString:
+    """Return a mean speedup with its 95 % interval, and `dominant` in a title: the problem that
+    moves the mean most, the speedup there, and the mean without it."""
+    low, high = interval or (None, None)
+    if dominant is None or _checked(value) is None:
+        return interval_cell(value, low, high)
+    number, least, most = _checked(value), _checked(low), _checked(high)
+    known = number is not None and least is not None and most is not None
+    below = f"{significant(least)} – {significant(most)}" if known else ""
+    return draw("number", ratio_text(number), below, "", dominance_text(*dominant))
+
+
+def dominance_text(problem: int, speedup: float, without: float) -> str:
+    """Return `Without problem 73 (0.01×) it is 2.40×.`"""
+    return f"Without problem {problem:d} ({ratio_text(speedup)}) it is {ratio_text(without)}."
+
+
+@_drawn_once
 def per_cent_cell(value: Number) -> SafeString:
     """Return a share without a bar; the head of its column says that it is per cent."""
     return _cell(value, lambda number: f"{100 * number:.1f}")

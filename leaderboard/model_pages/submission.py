@@ -89,6 +89,7 @@ def submission(request: HttpRequest, address: str) -> Page:
             "setting": setting and vars(setting),
             "score": score_record(score),
             **_taken(totals),
+            "median_speedup": totals and totals.numbers["median_speedup"],
             "kernels": list(records),
         },
         table=Table(columns=KERNEL_COLUMNS, rows=map(_row, records)),
@@ -188,8 +189,11 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
 def score_context(
     setting: Setting | None, totals: Totals | None, score: scores.Score
 ) -> dict[str, object]:
+    most = totals and totals.dominant
     return {
         "score": score,
+        "median": totals and totals.numbers["median_speedup"],
+        "dominated": cells.dominance_text(*most) if most else "",
         "interval": score.pass_at_1_interval if setting else None,
         "utilisation": totals and totals.numbers["utilisation"],
         **_taken(totals),

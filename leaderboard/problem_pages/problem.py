@@ -191,7 +191,7 @@ def results_context(
         **standing(here, rows),
         "kernels": kernel_rows(rows, most, tail),
         "more_kernels": 0 if most is None else max(0, here.solved - most),
-        "attempts": attempt_rows(records, tail, withholding),
+        "attempts": attempt_rows(records, tail, withholding, is_timed=here.setting.is_timed),
         "more_attempts": here.made - len(records),
     }
 

@@ -24,23 +24,26 @@ class KernelRow(NamedTuple):
 
 
 class AttemptRow(NamedTuple):
-    """Holds an attempt of the table; `values` are of ATTEMPT_COLUMNS."""
+    """Holds an attempt of the table; `values` are of ATTEMPT_COLUMNS. Times are `shown` where
+    kernels are timed."""
 
     values: tuple[object, ...]
     tail: str
     withheld: bool
+    shown: bool
 
     @property
     def context(self) -> dict[str, object]:
         record = dict(zip(ATTEMPT_COLUMNS, self.values, strict=True))
-        return {**_attempt_row(record, self.tail), "withheld": self.withheld}
+        return {**_attempt_row(record, self.tail, self.shown), "withheld": self.withheld}
 
 
 def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> list[KernelRow]:
-    """Return the best kernels placed by speedup; above them the reference, without a place."""
+    """Return the best kernels placed by their own time; above them the reference, without a
+    place."""
     solved = [row for row in rows if row.best_run_id is not None]
     models = [row for row in solved if not row.is_reference]
-    places = scores.places([row.best_speedup for row in models])
+    places = scores.places([row.best_run__kernel_us for row in models], falls=False)
     references = [(row, None) for row in solved if row.is_reference]
     shown = [*references, *list(zip(models, places, strict=True))[:most]]
     return [KernelRow(place or "", _hashable(row), tail) for row, place in shown]
@@ -55,8 +58,9 @@ def _hashable(row: SubmissionRow) -> SubmissionRow:
 def _kernel_row(shown: KernelRow) -> dict[str, object]:
     record = kernel_record(shown.row)
     numbers = [
-        cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
         cells.time_cell(record["kernel_us"]),
+        cells.time_cell(record["baseline_us"]),
+        cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
         cells.share_cell(record["utilisation"]),
     ]
     return {
@@ -69,7 +73,7 @@ def _kernel_row(shown: KernelRow) -> dict[str, object]:
 
 
 def attempt_rows(
-    records: Iterable[JsonObject], tail: str, withholding: Container[int]
+    records: Iterable[JsonObject], tail: str, withholding: Container[int], *, is_timed: bool
 ) -> list[AttemptRow]:
     """Return rows of attempts; `withholding` are the submissions that withhold their source."""
     return [
@@ -77,6 +81,7 @@ def attempt_rows(
             values=tuple(map(_fixed, record.values())),
             tail=tail,
             withheld=record["submission"] in withholding,
+            shown=is_timed,
         )
         for record in records
     ]
@@ -86,10 +91,11 @@ def _fixed(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _attempt_row(record: JsonObject, tail: str) -> dict[str, object]:
+def _attempt_row(record: JsonObject, tail: str, shown: bool) -> dict[str, object]:
     is_checked = record["verdict"] == "ok" and record["speedup"] is None
     speedup = cells.not_timed() if is_checked else cells.ratio_cell(record["speedup"])
-    made = (speedup, cells.share_cell(record["utilisation"]))
+    times = (cells.time_cell(record["kernel_us"]), cells.time_cell(record["baseline_us"]))
+    made = (*(times if shown else ()), speedup, cells.share_cell(record["utilisation"]))
     return {
         **_linked(record, tail),
         "number": cells.count_cell(record["attempt"]),

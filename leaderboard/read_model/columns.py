@@ -60,8 +60,9 @@ CELLS: Mapping[str, Callable[[Number, BoardRow], SafeString]] = {
     "fraction": lambda number, entry: cells.fraction_cell(number.value(entry), entry.score.scored),
     "per_cent": lambda number, entry: cells.per_cent_cell(number.value(entry)),
     "share": _share_cell,
-    "speedup": lambda number, entry: cells.interval_cell(
-        number.value(entry), *(number.interval(entry) or (None, None))
+    "ratio": lambda number, entry: cells.ratio_cell(number.value(entry)),
+    "speedup": lambda number, entry: cells.mean_cell(
+        number.value(entry), number.interval(entry), entry.dominant
     ),
     "usd": lambda number, entry: cells.decimal_cell(number.value(entry), 2),
 }

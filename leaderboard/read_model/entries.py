@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics import scores
+from leaderboard.metrics.dominance import Dominant
 from leaderboard.metrics.intervals import Interval, wilson_interval
 from leaderboard.metrics.scores import Attempts, Score
 from leaderboard.metrics.tallies import Cell
@@ -30,7 +31,8 @@ class BoardRow:
     `numbers` are those that are SUMMED, by their keys; `backends` stand in the order of how many
     problems they are used for. `results` and `cells`, by problem, are read when they are asked for,
     with those of all rows of the board: see `alone`. `modes` counts attempts by failure mode,
-    `made` all. `speedup_interval` is that of the mean speedup, `where` the hardware of a claim.
+    `made` all. `speedup_interval` is that of the mean speedup, `dominant` the problem that
+    dominates that mean, `where` the hardware of a claim.
     `cost_usd` is what its submitter says. What is `withheld` is its source, by its submitter.
     """
 
@@ -47,6 +49,7 @@ class BoardRow:
     cost_usd: float | None = None
     made: int = 0
     speedup_interval: Interval | None = None
+    dominant: Dominant | None = None
     where: str = ""
     baseline: bool = False
     claimed: bool = False

@@ -14,6 +14,7 @@ import orjson
 
 from leaderboard.metrics import scores, thresholds
 from leaderboard.metrics.board_numbers import SUMMED
+from leaderboard.metrics.dominance import Dominant, dominant
 from leaderboard.metrics.scores import Sums
 from leaderboard.metrics.tallies import AttemptRow, Cell, cell_of, in_order
 from leaderboard.read_model.kernel_filters import (
@@ -31,27 +32,31 @@ ProblemAttempts = tuple[int, str, Sequence[AttemptRow]]
 class Totals(NamedTuple):
     """Sums up problems: `modes` counts attempts by failure mode, `backends` stand in the order of
     how many problems they are used for. `made` counts attempts. `log_squares` adds up the
-    squares of the logarithms that `log_speedup` of the sums adds up. `numbers` are those that are
-    SUMMED. Stored as an object with their keys and the names of the other fields."""
+    squares of the logarithms that `log_speedup` of the sums adds up, `dominant` is the problem that
+    dominates their mean. `numbers` are those that are SUMMED. Stored as an object with their keys
+    and the names of the other fields."""
 
     sums: Sums
     modes: Mapping[str, int]
     backends: Sequence[str]
     made: int
     log_squares: float
+    dominant: Dominant | None
     numbers: Mapping[str, float | None]
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
         own = {name: stored[name] for name in ("modes", "backends", "made", "log_squares")}
         numbers = {number.key: stored[number.key] for number in SUMMED}
-        return cls(sums=Sums(**stored["sums"]), numbers=numbers, **own)
+        most = Dominant.of(stored["dominant"])
+        return cls(sums=Sums(**stored["sums"]), dominant=most, numbers=numbers, **own)
 
     @property
     def stored(self) -> dict[str, Any]:
         fields = self._asdict()
         numbers = fields.pop("numbers")
-        return {**fields, "sums": self.sums._asdict(), **numbers}
+        most = self.dominant and self.dominant._asdict()
+        return {**fields, "sums": self.sums._asdict(), "dominant": most, **numbers}
 
 
 def columns_of(problems: Iterable[ProblemAttempts], k: int) -> dict[str, Any]:
@@ -101,6 +106,11 @@ def totals_of(parts: Sequence[ProblemResult], k: int, p: float = 1.0) -> Totals:
     counts = [
         scores.counts_of((part.made, part.correct), part.speedups, part.lows, p) for part in parts
     ]
+    logs = {
+        part.problem: one.log_speedup
+        for part, one in zip(parts, counts, strict=True)
+        if one.log_speedup is not None
+    }
     modes = Counter(chain.from_iterable(part.ended for part in parts))
     return Totals(
         sums=scores.sums_of(list(zip(*counts, strict=True)), k=k),
@@ -108,6 +118,7 @@ def totals_of(parts: Sequence[ProblemResult], k: int, p: float = 1.0) -> Totals:
         backends=_most_used(part.told.backend for part in parts),
         made=sum(part.made for part in parts),
         log_squares=math.fsum((one.log_speedup or 0.0) ** 2 for one in counts),
+        dominant=dominant(logs),
         numbers={one.key: one.over(part.numbers[one.key] for part in parts) for one in SUMMED},
     )
 

@@ -29,9 +29,10 @@ KERNEL_COLUMNS = (
 )
 ATTEMPT_COLUMNS = (
     *("model", "harness", "submission", "attempt", "run", "verdict", "cause", "speedup", "low"),
+    *("kernel_us", "baseline_us"),
     *("utilisation", "backend", "mechanisms", "nccl", "kernel"),
 )
-FASTEST_FIRST = F("best_speedup").desc(nulls_last=True)
+FASTEST_FIRST = F("best_run__kernel_us").asc(nulls_last=True)
 
 
 class SettingTotals(NamedTuple):
@@ -149,14 +150,17 @@ def in_view(settings: Iterable[Setting], stood: Iterable[SettingTotals]) -> list
 def rows_of(
     problem: Problem, setting: Setting | None, most: int | None = None
 ) -> list[SubmissionRow]:
-    """Return references, then the best of the submissions, as many as `most`; one query."""
+    """Return references, then the submissions, as many as `most`, the shortest time first; one
+    query. The time is the kernel's own: speedups are over references that differ."""
     if setting is None:
         return []
     rows = list(map(SubmissionRow._make, _rows(_shown(problem, setting), most)))
     return [
         *(row for row in rows if row.is_reference),
         *scores.in_order(
-            (row for row in rows if not row.is_reference), lambda row: row.best_speedup
+            (row for row in rows if not row.is_reference),
+            lambda row: row.best_run__kernel_us,
+            descending=False,
         ),
     ]
 
@@ -189,15 +193,23 @@ def _named(row: SubmissionRow) -> tuple[str, str, int]:
 
 def attempt_records(rows: Iterable[SubmissionRow], most: int | None = None) -> list[JsonDict]:
     """Return every attempt, or as many as `most`, by ATTEMPT_COLUMNS; correct ones first, the
-    fastest first."""
+    shortest time first."""
     names = ATTEMPT_COLUMNS[3:]
-    found = [(row, entry) for row in rows for entry in row.attempts]
-    best = scores.in_order(found, lambda pair: pair[1]["speedup"])[:most]
+    found = [
+        (row, {**entry, "kernel_us": _time_of(entry)}) for row in rows for entry in row.attempts
+    ]
+    best = scores.in_order(found, lambda pair: pair[1]["kernel_us"], descending=False)[:most]
     # By name: PostgreSQL keeps the keys of an object in an order of its own.
     return [
         dict(zip(ATTEMPT_COLUMNS, (*_named(row), *map(entry.get, names)), strict=True))
         for row, entry in best
     ]
+
+
+def _time_of(entry: JsonObject) -> float | None:
+    """Return the microseconds of a timed attempt: a speedup is the reference's time over its."""
+    speedup, baseline_us = entry["speedup"], entry["baseline_us"]
+    return baseline_us / speedup if speedup and baseline_us is not None else None
 
 
 def mode_rows(problem: Problem, setting: Setting | None) -> dict[str, Mapping[str, int]]:
