@@ -18,6 +18,10 @@ from leaderboard.read_model.setting import machine_in_words
 Sides = tuple[Sequence[Number], Sequence[Number]]
 
 
+# A baseline shows all of its kernels, whatever filters ask for: others are compared with it.
+UNFILTERED = "not filtered"
+
+
 def kind_of(entry: BoardRow) -> str:
     if entry.claimed or entry.baseline:
         return "claimed" if entry.claimed else "baseline"
@@ -46,7 +50,8 @@ class RowStyle(NamedTuple):
         """List the words next to the vendor: number, hardware, a source that is withheld."""
         number = f"no. {entry.submission}" if self.kind in ("judged", "human") else ""
         withheld = "source withheld" if entry.withheld else ""
-        return [word for word in (number, self.where, withheld) if word]
+        unfiltered = UNFILTERED if entry.unfiltered else ""
+        return [word for word in (number, self.where, withheld, unfiltered) if word]
 
 
 class OtherSetting(NamedTuple):

@@ -135,6 +135,7 @@ def _row(entry: BoardRow, numbers: Numbers, where: str, tail: str) -> tuple[RowH
         harness=entry.harness,
         url=entry.url_with(tail),
         baseline=entry.baseline,
+        unfiltered=entry.unfiltered,
         correct=entry.score.correct,
         withheld=entry.withheld,
     )

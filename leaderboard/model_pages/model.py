@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.db.models import Count, OuterRef, Subquery
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard.delivery import cells, citing
@@ -38,12 +39,21 @@ Settings = Mapping[int | None, boards.Setting]
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Holds the catalogue, as much of it as the page shows; `ranked_from` of scored problems."""
+    """Holds the catalogue, as much of it as the page shows; `least` is `ranked_from` of each scored
+    problem, by category."""
 
     problems: Mapping[int, tuple[str, str]]
     titles: Mapping[str, str]
-    sizes: Mapping[str, int]
-    ranked_from: Sequence[int]
+    least: Mapping[str, Sequence[int]]
+
+    @property
+    def ranked_from(self) -> list[int]:
+        return [ranks for own in self.least.values() for ranks in own]
+
+    def size(self, category: str, setting: boards.Setting | None) -> int:
+        """Count the problems of a category that are scored in a setting; all without one."""
+        own = self.least[category]
+        return len(own) if setting is None else sum(n <= setting.world_size for n in own)
 
 
 @public_page()
@@ -69,7 +79,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         "matrix_url": matrix_url(ours, settings),
         "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(each, settings, known),
-        **category_context(entries, claims, known),
+        **category_context(each, claims, known),
         **{"handed_in": handed_in, "history": history(entries, settings)},
         **{"figures": model_figures(found, ours, claims), "cite": cite(request, found)},
     }
@@ -171,16 +181,14 @@ def catalogue() -> Known:
     """Return the problems with titles and sizes of their categories, in one query."""
     problems: dict[int, tuple[str, str]] = {}
     titles: dict[str, str] = {}
-    sizes: dict[str, int] = {}
-    ranked_from: list[int] = []
+    ranked: dict[str, list[int]] = {}
     fields = ("number", "slug", "title", "category", "category_title", "scored", "ranked_from")
     rows = Problem.objects.values_list(*fields)
     for number, slug, title, category, category_title, scored, least in rows:
         problems[number] = (title, url("problem", number, slug))
         titles.setdefault(category, category_title)
-        sizes[category] = sizes.get(category, 0) + scored
-        ranked_from += [least] * scored
-    return Known(problems=problems, titles=titles, sizes=sizes, ranked_from=ranked_from)
+        ranked.setdefault(category, []).extend([least] * scored)
+    return Known(problems=problems, titles=titles, least=ranked)
 
 
 def compare_url(each: Sequence[Shown]) -> str:
@@ -274,26 +282,33 @@ def cell_records(entry: BoardRow) -> list[dict[str, object]]:
 
 
 def category_context(
-    entries: Sequence[BoardRow], claims: Sequence[Claim], known: Known
+    each: Sequence[Shown], claims: Sequence[Claim], known: Known
 ) -> dict[str, object]:
-    """Return pass@1 by category: a column for each submission and each published claim."""
+    """Return pass@1 by category: a column for each submission, of the problems scored in its
+    setting, and one for each published claim, of the problems that its authors count."""
     claimed: dict[str, dict[str, Claim]] = {}
     for claim in claims:
         if claim.category is not None:
             claimed.setdefault(claim.harness, {})[claim.category] = claim
-    columns = [_named(entry) for entry in entries]
+    columns = [_named(one.entry) for one in each]
     columns += [f"{harness}, published" for harness in claimed]
     rows = []
     for slug, title in known.titles.items():
-        size = known.sizes[slug]
-        ours = [entry.score_in(slug, size).pass_at_1 for entry in entries]
-        theirs = [
-            entry_of(own[slug]).score.pass_at_1 if slug in own else None for own in claimed.values()
+        made = [_part(one.entry, slug, known.size(slug, one.setting)) for one in each]
+        made += [
+            cells.part_cell(claim.correct_at_1, claim.problems) if claim else cells.missing()
+            for own in claimed.values()
+            for claim in [own.get(slug)]
         ]
-        made = [cells.count_cell(size), *map(cells.heat_cell, [*ours, *theirs])]
-        made_of = cells.joined(made)
-        rows.append({"title": title, "url": url("category", slug), "cells": made_of})
+        address = url("category", slug)
+        rows.append({"title": title, "url": address, "cells": cells.joined(made)})
     return {"category_columns": columns, "categories": rows if columns else []}
+
+
+def _part(entry: BoardRow, category: str, size: int) -> SafeString:
+    """Return the cell of pass@1 with the number of problems that it is of."""
+    share = entry.score_in(category, size).pass_at_1
+    return cells.part_cell(None if share is None else share * size, size)
 
 
 @require_safe

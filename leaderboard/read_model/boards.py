@@ -125,7 +125,10 @@ def judged_in(
         details = LazyColumns(
             where={**vars(setting), **also}, narrow=narrow, known=_by_submission(own, names)
         )
-        made.append(_entries(own, setting, count, p, details))
+        rows = _entries(own, setting, count, p, details)
+        for entry in rows if harness or not narrow.is_by_problem else ():
+            entry.unfiltered = entry.baseline
+        made.append(rows)
     return made
 
 

@@ -32,8 +32,9 @@ class BoardRow:
     problems they are used for. `results` and `cells`, by problem, are read when they are asked for,
     with those of all rows of the board: see `alone`. `modes` counts attempts by failure mode,
     `made` all. `speedup_interval` is that of the mean speedup, `dominant` the problem that
-    dominates that mean, `where` the hardware of a claim.
-    `cost_usd` is what its submitter says. What is `withheld` is its source, by its submitter.
+    dominates that mean, `where` the hardware of a claim. `cost_usd` is what its submitter says. An
+    `unfiltered` baseline shows all of its kernels, whatever filters ask for. What is `withheld` is
+    its source, by its submitter.
     """
 
     model: str
@@ -53,6 +54,7 @@ class BoardRow:
     where: str = ""
     baseline: bool = False
     claimed: bool = False
+    unfiltered: bool = False
     backends: tuple[str, ...] = ()
     submission: int | None = None
     withheld: bool = False
