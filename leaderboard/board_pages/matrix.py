@@ -32,6 +32,7 @@ from leaderboard.delivery.pages import (
 )
 from leaderboard.delivery.paging import PAGE, PagePart, part_of, part_url
 from leaderboard.kit.links import url
+from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.read_model import boards
 from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.boards import BoardRow
@@ -55,6 +56,9 @@ ROWS_A_PAGE = 25
 def models_by_problems(request: HttpRequest) -> Page:
     query = board_query(request)
     rows = placed(query.judged(ahead=("solved",)), usual_sort(query.setting))
+    every = [row.entry for row in rows]
+    names = zip(every, told_apart(every), strict=True)
+    apart = {entry.submission: how for entry, how in names}
     others = [name for name in BOARD_PARAMETERS if name != "category"]
     asked = asked_for(query.scope)
     groups = grouped(asked, url("matrix"), canonical_query(request, others))
@@ -74,7 +78,7 @@ def models_by_problems(request: HttpRequest) -> Page:
         "solved": matrix_rows.solved_cells((row.entry for row in rows), columns),
         "uncounted": list(dict.fromkeys(row.entry.model for row in rows if row.entry.baseline)),
         "rows": [
-            _row(entry, numbers, where, query.tail)
+            _row(entry, apart[entry.submission], numbers, where, query.tail)
             for entry in boards.alone([row.entry for row in part.rows])
         ],
         "links": part.links,
@@ -127,12 +131,14 @@ def grouped(problems: tuple[Named, ...], page: str, filters: str) -> tuple[Group
     )
 
 
-def _row(entry: BoardRow, numbers: Numbers, where: str, tail: str) -> tuple[RowHead, SafeString]:
+def _row(
+    entry: BoardRow, how: str, numbers: Numbers, where: str, tail: str
+) -> tuple[RowHead, SafeString]:
     submission = entry.submission or 0
     head = RowHead(
         submission=submission,
         model=entry.model,
-        harness=entry.harness,
+        how=how,
         url=entry.url_with(tail),
         baseline=entry.baseline,
         unfiltered=entry.unfiltered,

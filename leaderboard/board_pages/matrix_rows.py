@@ -143,7 +143,7 @@ def solved_cells(entries: Iterable[BoardRow], columns: Sequence[ProblemColumn]) 
 class RowHead(NamedTuple):
     submission: int
     model: str
-    harness: str
+    how: str
     url: str
     baseline: bool
     unfiltered: bool

@@ -20,7 +20,7 @@ from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.model_pages.chosen import counted_record, counted_submissions
-from leaderboard.model_pages.model_figures import model_figures
+from leaderboard.model_pages.model_figures import model_figures, named
 from leaderboard.model_pages.side_by_side import LETTERS
 from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
 from leaderboard.read_model import boards
@@ -115,10 +115,11 @@ def model_called(slug: str) -> tuple[LanguageModel, int]:
 
 def history(entries: Sequence[BoardRow], settings: Settings) -> list[dict[str, object]]:
     """Return what was handed in, the newest first; nothing where that is one submission."""
+    names = named(entries)
     dated = sorted(entries, key=lambda entry: entry.date or "", reverse=True)
     made: list[dict[str, object]] = [
         {
-            **_where(entry, settings.get(entry.submission)),
+            **_where(entry, names[entry.submission], settings.get(entry.submission)),
             "day": (entry.date or "")[:10],
             "score": entry.score,
             "backends": ", ".join(entry.backends),
@@ -139,14 +140,16 @@ def table_context(
     rows: Sequence[RankedRow], settings: Settings, timed: Mapping[int | None, Shown]
 ) -> dict[str, object]:
     columns = known_to_any([row.entry for row in rows] + [one.entry for one in timed.values()])
+    names = named([row.entry for row in rows if not row.entry.claimed])
     made: list[dict[str, object]] = []
     for row in rows:
         number = row.entry.submission
-        own = {**row_context(row, columns), **_where(row.entry, settings.get(number))}
+        name = names.get(number, row.entry.harness)
+        own = {**row_context(row, columns), **_where(row.entry, name, settings.get(number))}
         made.append({**own, "under": False})
         if one := timed.get(number):
-            own = {**row_context(_apart(one), columns), **_where(one.entry, one.setting)}
-            made.append({**own, "named": "timed", "under": True})
+            own = {**row_context(_apart(one), columns), **_where(one.entry, "timed", one.setting)}
+            made.append({**own, "under": True})
     return {
         "columns": columns,
         "rows": made,
@@ -164,17 +167,13 @@ def _apart(one: Shown) -> RankedRow:
     return RankedRow(place=None, entry=one.entry)
 
 
-def _where(entry: BoardRow, setting: boards.Setting | None) -> dict[str, str]:
+def _where(entry: BoardRow, name: str, setting: boards.Setting | None) -> dict[str, str]:
     """Return a row's name, its setting in words, and the address of the submission in it. A claim
     has neither number nor setting."""
     if setting is None:
-        return {"named": entry.harness, "setting": "", "url": entry.url}
+        return {"named": name, "setting": "", "url": entry.url}
     address = f"{entry.url}?{setting_query(setting)}"
-    return {"named": _named(entry), "setting": str(setting), "url": address}
-
-
-def _named(entry: BoardRow) -> str:
-    return f"{entry.harness}, no. {entry.submission}"
+    return {"named": name, "setting": str(setting), "url": address}
 
 
 def catalogue() -> Known:
@@ -290,7 +289,7 @@ def category_context(
     for claim in claims:
         if claim.category is not None:
             claimed.setdefault(claim.harness, {})[claim.category] = claim
-    columns = [_named(one.entry) for one in each]
+    columns = list(named([one.entry for one in each]).values())
     columns += [f"{harness}, published" for harness in claimed]
     rows = []
     for slug, title in known.titles.items():

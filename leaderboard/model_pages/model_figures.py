@@ -21,6 +21,7 @@ from leaderboard.figures.figure_rows import fast_p_curves
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import category_table, curve_table, mode_table
 from leaderboard.kit.links import url
+from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.models import LanguageModel, LeaderboardRow, Problem
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import BoardRow, Shown
@@ -116,11 +117,12 @@ def shares_by_category(
         Problem.objects.scored().values_list("category", "category_title", "ranked_from")
     )
     titles = {category: title for category, title, _ in problems}
+    names = named([one.entry for one in each])
     told = {(one.harness, one.category): one for one in claims if one.category is not None}
     rows = [
         ByCategory(
             model=one.entry.model,
-            name=named(one.entry),
+            name=names[one.entry.submission],
             values=tuple(_share(one.entry, slug, sizes[slug]) for slug in titles),
         )
         for one in each
@@ -157,22 +159,30 @@ def model_figures(
     return [framed(one, f"model={found.slug}") for one in shown]
 
 
-def named(entry: BoardRow) -> str:
-    return f"{entry.harness}, no. {entry.submission}"
+def named(entries: Sequence[BoardRow]) -> dict[int | None, str]:
+    """Return what each submission of a model is called on its page, by its number: what differs,
+    and the number."""
+    apart = zip(entries, told_apart(entries), strict=True)
+    return {entry.submission: f"{how}, no. {entry.submission}" for entry, how in apart}
 
 
 def mode_counts(entries: Sequence[BoardRow]) -> list[ModeCounts]:
-    return [ModeCounts(name=named(entry), counts=entry.modes) for entry in entries if entry.modes]
+    names = named(entries)
+    return [
+        ModeCounts(name=names[entry.submission], counts=entry.modes)
+        for entry in entries
+        if entry.modes
+    ]
 
 
 def series_of(entries: Sequence[BoardRow], titles: Titles) -> list[Series]:
-    found = []
+    found, names = [], named(entries)
     for entry in entries:
         timed = [cell for cell in entry.cells if cell.best_speedup is not None]
         points = tuple((titles[cell.problem], cell.best_speedup or 0.0) for cell in timed)
         links = tuple(url("run", cell.run) for cell in timed)
         if points:
-            found.append(Series(name=named(entry), points=points, links=links))
+            found.append(Series(name=names[entry.submission], points=points, links=links))
     return found
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from leaderboard.delivery import cells
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import scores
+from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.metrics.verdicts import state, verdict_words, words
 from leaderboard.read_model.problem_results import ATTEMPT_COLUMNS, SubmissionRow, kernel_record
 
 
 class KernelRow(NamedTuple):
+    """Holds a kernel of the table; `how` tells its submission from others of its model."""
+
     place: str
     row: SubmissionRow
+    how: str
     tail: str
 
     @property
@@ -28,6 +32,7 @@ class AttemptRow(NamedTuple):
     kernels are timed."""
 
     values: tuple[object, ...]
+    how: str
     tail: str
     withheld: bool
     shown: bool
@@ -35,7 +40,14 @@ class AttemptRow(NamedTuple):
     @property
     def context(self) -> dict[str, object]:
         record = dict(zip(ATTEMPT_COLUMNS, self.values, strict=True))
-        return {**_attempt_row(record, self.tail, self.shown), "withheld": self.withheld}
+        row = _attempt_row(record, self.tail, self.shown)
+        return {**row, "how": self.how, "withheld": self.withheld}
+
+
+def told_apart_by_number(rows: Sequence[SubmissionRow]) -> dict[int, str]:
+    """Return what tells each submission from others of its model, by its number."""
+    apart = told_apart([row.submitted for row in rows])
+    return dict(zip((row.submission_id for row in rows), apart, strict=True))
 
 
 def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> list[KernelRow]:
@@ -46,7 +58,10 @@ def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> l
     places = scores.places([row.best_run__kernel_us for row in models], falls=False)
     references = [(row, None) for row in solved if row.is_reference]
     shown = [*references, *list(zip(models, places, strict=True))[:most]]
-    return [KernelRow(place or "", _hashable(row), tail) for row, place in shown]
+    how = told_apart_by_number(rows)
+    return [
+        KernelRow(place or "", _hashable(row), how[row.submission_id], tail) for row, place in shown
+    ]
 
 
 def _hashable(row: SubmissionRow) -> SubmissionRow:
@@ -66,6 +81,7 @@ def _kernel_row(shown: KernelRow) -> dict[str, object]:
     return {
         **_linked(record, shown.tail),
         "place": shown.place,
+        "how": shown.how,
         "is_reference": shown.row.is_reference,
         "withheld": shown.row.submission__withholds_source,
         "cells": cells.joined(numbers if record["speedup"] else ()),
@@ -73,12 +89,15 @@ def _kernel_row(shown: KernelRow) -> dict[str, object]:
 
 
 def attempt_rows(
-    records: Iterable[JsonObject], tail: str, withholding: Container[int], *, is_timed: bool
+    records: Iterable[JsonObject], rows: Sequence[SubmissionRow], tail: str, *, is_timed: bool
 ) -> list[AttemptRow]:
-    """Return rows of attempts; `withholding` are the submissions that withhold their source."""
+    """Return rows of attempts; `rows` are those of their submissions."""
+    how = told_apart_by_number(rows)
+    withholding = {row.submission_id for row in rows if row.submission__withholds_source}
     return [
         AttemptRow(
             values=tuple(map(_fixed, record.values())),
+            how=how[record["submission"]],
             tail=tail,
             withheld=record["submission"] in withholding,
             shown=is_timed,
@@ -105,7 +124,7 @@ def _attempt_row(record: JsonObject, tail: str, shown: bool) -> dict[str, object
 
 def _linked(record: JsonObject, tail: str) -> dict[str, object]:
     return {
-        **{name: record[name] for name in ("model", "harness", "backend", "attempt")},
+        **{name: record[name] for name in ("model", "backend", "attempt")},
         "mechanisms": [words(tag) for tag in record["mechanisms"]],
         "verdict": verdict_words(record["verdict"], is_timed=record["speedup"] is not None),
         "state": state(record["verdict"]),

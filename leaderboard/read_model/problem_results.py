@@ -16,6 +16,7 @@ from leaderboard.metrics import scores
 from leaderboard.metrics.difficulty import Difficulty
 from leaderboard.metrics.failures import CORRECT
 from leaderboard.metrics.tallies import in_order
+from leaderboard.metrics.telling_apart import Submitted, names_of
 from leaderboard.models import Problem, ProblemAggregate, Run, Submission, Summary
 from leaderboard.models.model_names import HOUSE
 from leaderboard.models.staleness import of_other_problems
@@ -110,6 +111,12 @@ class SubmissionRow(NamedTuple):
     def is_reference(self) -> bool:
         """Return True for a baseline, which is shown and counted nowhere."""
         return self.submission__model__is_baseline
+
+    @property
+    def submitted(self) -> Submitted:
+        """Return what tells the submission from others of its model."""
+        name, harness, number = _named(self)
+        return Submitted(name, harness, number, _backends(self.attempts))
 
 
 def totals_by_setting(problem: Problem) -> list[SettingTotals]:
@@ -213,14 +220,19 @@ def _time_of(entry: JsonObject) -> float | None:
 
 
 def mode_rows(problem: Problem, setting: Setting | None) -> dict[str, Mapping[str, int]]:
-    """Count the attempts of each model and harness by failure mode, the most attempts first; one
-    query."""
+    """Count the attempts of each submission by failure mode, the most attempts first; one query."""
     if setting is None:
         return {}
     own = _shown(problem, setting).filter(submission__model__is_baseline=False)
-    names = ("submission__model__name", "submission__harness", "modes")
-    groups: dict[str, Counter[str]] = {}
-    for model, harness, modes in own.order_by("submission_id").values_list(*names):
-        found = groups.setdefault(f"{model} ({harness})", Counter())
-        found.update(modes)
+    names = ("submission__model__name", "submission__harness", "submission_id")
+    rows = list(own.order_by("submission_id").values_list(*names, "attempts", "modes"))
+    who = [
+        Submitted(model, harness, number, _backends(attempts))
+        for model, harness, number, attempts, _ in rows
+    ]
+    groups = dict(zip(names_of(who), (modes for *_, modes in rows), strict=True))
     return dict(sorted(groups.items(), key=lambda pair: -sum(pair[1].values())))
+
+
+def _backends(attempts: Iterable[JsonObject]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(entry["backend"] for entry in attempts))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evaluator.messages.report import Verdict
 from leaderboard.metrics import intervals, scores
-from leaderboard.metrics.dominance import LEAST_CHANGE, Dominant, dominant
+from leaderboard.metrics.dominance import LEAST_CHANGE, dominant
 from leaderboard.metrics.failures import FAILURE_MODES, failure_mode
 from leaderboard.metrics.scores import Attempts
 
@@ -238,7 +238,7 @@ def test_the_dominant_problem_is_the_one_whose_absence_changes_the_mean_most(
 def test_one_slow_kernel_dominates_and_equals_do_not() -> None:
     fast = dict.fromkeys(range(1, 10), math.log(2.4))
     slow = dominant({**fast, 73: math.log(0.01)})
-    assert slow == Dominant(73, pytest.approx(0.01), pytest.approx(2.4))
+    assert slow == pytest.approx((73, 0.01, 2.4))
     assert dominant(fast) is None
     assert dominant({73: math.log(0.01)}) is None
     assert dominant({}) is None
