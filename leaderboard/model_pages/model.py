@@ -18,6 +18,7 @@ from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
 from leaderboard.delivery.redirects import moved_to
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
+from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.model_pages.chosen import counted_record, counted_submissions
 from leaderboard.model_pages.model_figures import model_figures, named
@@ -215,6 +216,7 @@ def extremes(each: Sequence[Shown], settings: Settings, known: Known) -> dict[st
     these are what it solved and what it did not, by number."""
     setting = setting_of_most(each)
     here = [one.entry for one in each if one.setting == setting]
+    how = dict(zip((one.submission for one in here), told_apart(here), strict=True))
     by_number = (pair for _, pair in sorted(best_of_each(here).items()))
     ordered = scores.in_order(by_number, lambda pair: pair[1].best_speedup)
     solved = [pair for pair in ordered if pair[1].correct]
@@ -226,8 +228,8 @@ def extremes(each: Sequence[Shown], settings: Settings, known: Known) -> dict[st
     return {
         "setting": str(setting or ""),
         "is_timed": is_timed,
-        "best": [_extreme(*pair, known, tail) for pair in solved[:MOST_NAMED]],
-        "worst": [_extreme(*pair, known, tail) for pair in [*unsolved, *slowest][:MOST_NAMED]],
+        "best": [_extreme(pair, how, known, tail) for pair in solved[:MOST_NAMED]],
+        "worst": [_extreme(pair, how, known, tail) for pair in [*unsolved, *slowest][:MOST_NAMED]],
         "counts": {"best": len(solved), "worst": len(unsolved)},
         "every_url": matrix_url(sorted(here, key=lambda row: -row.score.correct), settings),
         "tried": len(anywhere),
@@ -260,14 +262,17 @@ def _rank(cell: Cell) -> tuple[bool, float]:
     return cell.correct > 0, cell.best_speedup or 0.0
 
 
-def _extreme(entry: BoardRow, cell: Cell, known: Known, tail: str) -> dict[str, object]:
+def _extreme(
+    pair: tuple[BoardRow, Cell], how: Mapping[int | None, str], known: Known, tail: str
+) -> dict[str, object]:
+    entry, cell = pair
     title, address = known.problems[cell.problem]
     made = (cells.ratio_cell(cell.best_speedup), cells.share_cell(cell.utilisation))
     return {
         "number": cell.problem,
         "title": title,
         "url": address + tail,
-        "harness": entry.harness,
+        "how": how[entry.submission],
         "verdict": verdict_words(cell.verdict, is_timed=entry.score.is_timed),
         "state": state(cell.verdict),
         "run_url": url("run", cell.run),

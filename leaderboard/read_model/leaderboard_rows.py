@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from leaderboard.metrics import scores, thresholds
+from leaderboard.metrics.attempts import CARRIED
 from leaderboard.metrics.board_numbers import SUMMED
 from leaderboard.metrics.dominance import Dominant, dominant
 from leaderboard.metrics.scores import Sums
@@ -63,21 +64,32 @@ def columns_of(problems: Iterable[ProblemAttempts], k: int) -> dict[str, Any]:
     """Return what a LeaderboardRow holds besides its place. `k` is how many attempts a problem were
     drawn."""
     rows = sorted(problems, key=itemgetter(0))
-    return _columns(outcomes_of(rows), _cells(rows), k)
+    return _columns(outcomes_of(rows), _cells(rows), _ran(rows), k)
 
 
 def _cells(rows: Iterable[ProblemAttempts]) -> list[Cell]:
     return [cell for row in rows if (cell := cell_of(*row))]
 
 
-def _columns(outcomes: StoredAttempts, cells: Sequence[Cell], k: int) -> dict[str, Any]:
-    """Return the columns of problems in their order."""
+def _ran(rows: Iterable[ProblemAttempts]) -> dict[str, Any]:
+    """Count the attempts that ran in the setting itself, and list their problems."""
+    own = {number: sum(CARRIED not in entry for entry in attempts) for number, _, attempts in rows}
+    return {
+        "attempts": sum(own.values()),
+        "problems": [number for number, count in own.items() if count],
+    }
+
+
+def _columns(
+    outcomes: StoredAttempts, cells: Sequence[Cell], ran: Mapping[str, Any], k: int
+) -> dict[str, Any]:
+    """Return the columns of problems in their order; `ran` as of `_ran`."""
     parts = list(parts_of(outcomes))
     by_category: dict[str, list[ProblemResult]] = {}
     for part in parts:
         by_category.setdefault(part.category, []).append(part)
     columns = {
-        "total": totals_of(parts, k).stored,
+        "total": {**totals_of(parts, k).stored, "ran": ran},
         "by_category": {
             name: totals_of(own, k).stored for name, own in sorted(by_category.items())
         },
