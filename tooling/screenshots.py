@@ -21,7 +21,7 @@ SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", 
 
 def main() -> int:
     site, chromium = processes.find(services.SITE), shutil.which("chromium")
-    if site is None or chromium is None:
+    if site is None or site.port is None or chromium is None:
         print("needs a running site (make up) and chromium", file=sys.stderr)
         return 1
     take(site.port, chromium)

@@ -38,6 +38,7 @@ from leaderboard.read_model.columns import (
     WORDS,
     RankedRow,
     Words,
+    is_paired,
     known_to_any,
     label_at,
     placed,
@@ -113,6 +114,8 @@ def board(request: HttpRequest) -> Page:
             "headline": headline([row.entry for row in rows], query.setting, elsewhere),
             "bars": front_bars(rows, query.tail),
             "findings": findings(ours, query.known) if not address else [],
+            "paired": order.key in BY_KEY
+            and any(is_paired(BY_KEY[order.key], row.entry) for row in ranked),
             "every": every,
             "citation": claims[0].citation if claims else "",
             "links": part.links,

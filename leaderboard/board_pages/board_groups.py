@@ -137,7 +137,9 @@ def _drawn(
 ) -> Iterator[DrawnRow]:
     """Yield the rows of the page in their order; a model's claims and its rows from elsewhere
     follow its best row, and those of models without one come last."""
-    others = [row._replace(place=None) for row in placed(elsewhere.entries, DEFAULT_SORT)]
+    others = [
+        row._replace(place=None, places=None) for row in placed(elsewhere.entries, DEFAULT_SORT)
+    ]
     apart = look._replace(kind="other", tail=elsewhere.tail)
     apart = apart._replace(where=machine_in_words(elsewhere.setting) if elsewhere.setting else "")
     claims = [row for row in rows if row.entry.claimed]

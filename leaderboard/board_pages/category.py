@@ -200,7 +200,7 @@ def models_context(rows: Sequence[RankedRow], tail: str) -> dict[str, object]:
                 else "baseline"
                 if row.entry.baseline
                 else "",
-                "place": row.place or "",
+                "place": row.stands,
                 "trust_text": words(row.entry.trust),
                 "cells": cells_of(row.entry, columns),
             }

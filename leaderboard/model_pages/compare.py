@@ -292,7 +292,7 @@ def _sides(
             "how": how[side.entry.submission],
             "url": side.entry.url_with(tail),
             "letter": letter.upper(),
-            "place": side.place or "",
+            "place": side.stands,
             "trust": words(side.entry.trust),
         }
         for letter, side in zip(LETTERS, sides, strict=False)

@@ -88,7 +88,8 @@ def said(rows: Iterable[RankedRow], setting: Setting | None) -> str:
         return "not ranked yet"
     what = "faster than NCCL" if setting.is_timed else "correct"
     share = f"{100 * (row.entry.headline or 0.0):.0f} % {what} on {machine_in_words(setting)}"
-    return f"{share} · place {row.place}" if row.place else share
+    places = f"place{'s' if row.places else ''} {row.stands}"
+    return f"{share} · {places}" if row.stands else share
 
 
 @require_safe

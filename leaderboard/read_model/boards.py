@@ -190,7 +190,8 @@ def _stored_totals(columns: tuple[str, ...], category: str, p: float) -> Totals 
     if p == USUAL_P:
         return totals
     fast = thresholds.at(p, orjson.loads(columns[1]))
-    return totals._replace(sums=totals.sums._replace(**fast._asdict()))
+    sums = totals.sums._replace(**fast._asdict())
+    return totals._replace(sums=sums, outcomes=totals.outcomes._replace(fast=None))
 
 
 class Counted(NamedTuple):

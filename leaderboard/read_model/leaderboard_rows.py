@@ -18,6 +18,7 @@ from leaderboard.metrics.board_numbers import SUMMED
 from leaderboard.metrics.dominance import Dominant, dominant
 from leaderboard.metrics.scores import Sums
 from leaderboard.metrics.tallies import AttemptRow, Cell, cell_of, in_order
+from leaderboard.metrics.ties import Outcomes
 from leaderboard.read_model.kernel_filters import (
     ProblemResult,
     StoredAttempts,
@@ -34,8 +35,8 @@ class Totals(NamedTuple):
     """Sums up problems: `modes` counts attempts by failure mode, `backends` stand in the order of
     how many problems they are used for. `made` counts attempts. `log_squares` adds up the
     squares of the logarithms that `log_speedup` of the sums adds up, `dominant` is the problem that
-    dominates their mean. `numbers` are those that are SUMMED. Stored as an object with their keys
-    and the names of the other fields."""
+    dominates their mean, `outcomes` are those of each problem. `numbers` are those that are SUMMED.
+    Stored as an object with their keys and the names of the other fields."""
 
     sums: Sums
     modes: Mapping[str, int]
@@ -43,6 +44,7 @@ class Totals(NamedTuple):
     made: int
     log_squares: float
     dominant: Dominant | None
+    outcomes: Outcomes
     numbers: Mapping[str, float | None]
 
     @classmethod
@@ -50,14 +52,18 @@ class Totals(NamedTuple):
         own = {name: stored[name] for name in ("modes", "backends", "made", "log_squares")}
         numbers = {number.key: stored[number.key] for number in SUMMED}
         most = Dominant.of(stored["dominant"])
-        return cls(sums=Sums(**stored["sums"]), dominant=most, numbers=numbers, **own)
+        ended = Outcomes(**stored["outcomes"])
+        return cls(
+            sums=Sums(**stored["sums"]), dominant=most, outcomes=ended, numbers=numbers, **own
+        )
 
     @property
     def stored(self) -> dict[str, Any]:
         fields = self._asdict()
         numbers = fields.pop("numbers")
         most = self.dominant and self.dominant._asdict()
-        return {**fields, "sums": self.sums._asdict(), "dominant": most, **numbers}
+        made = {"dominant": most, "outcomes": self.outcomes._asdict()}
+        return {**fields, "sums": self.sums._asdict(), **made, **numbers}
 
 
 def columns_of(problems: Iterable[ProblemAttempts], k: int) -> dict[str, Any]:
@@ -131,8 +137,18 @@ def totals_of(parts: Sequence[ProblemResult], k: int, p: float = 1.0) -> Totals:
         made=sum(part.made for part in parts),
         log_squares=math.fsum((one.log_speedup or 0.0) ** 2 for one in counts),
         dominant=dominant(logs),
+        outcomes=Outcomes(
+            right=_by_number(parts, [one.correct / one.made for one in counts]),
+            fast=_by_number(parts, [one.faster / one.made for one in counts]),
+        ),
         numbers={one.key: one.over(part.numbers[one.key] for part in parts) for one in SUMMED},
     )
+
+
+def _by_number(parts: Sequence[ProblemResult], shares: Sequence[float]) -> list[float | None]:
+    """Return the share at the number of each problem, None at others, as Outcomes holds them."""
+    found = {part.problem: round(share, 4) for part, share in zip(parts, shares, strict=True)}
+    return [found.get(number) for number in range(max(found, default=-1) + 1)]
 
 
 def _most_used(backends: Iterable[str]) -> list[str]:

@@ -153,13 +153,13 @@ def test_a_badge_says_share_and_place(run: Run, client: Client) -> None:
     best = run.kernel.submission
     assert (
         said_by(client, f"/badges/submissions/{best.pk}.svg")[0]
-        == "PKB 50 % faster than NCCL on 2 ranks of cpu · place 1"
+        == "PKB 50 % faster than NCCL on 2 ranks of cpu · places 1–2"
     )
     assert (
         said_by(client, f"/badges/submissions/{worse.pk}.svg")[0]
-        == "PKB 0 % faster than NCCL on 2 ranks of cpu · place 2"
+        == "PKB 0 % faster than NCCL on 2 ranks of cpu · places 1–2"
     )
-    assert said_by(client, f"/badges/models/{best.model.slug}.svg")[0].endswith("place 1")
+    assert said_by(client, f"/badges/models/{best.model.slug}.svg")[0].endswith("places 1–2")
     claimed = factory.make_publication().results.all()[0].model
     assert said_by(client, f"/badges/models/{claimed.slug}.svg")[0] == "PKB not ranked yet"
 
