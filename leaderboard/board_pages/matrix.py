@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from django.db.models import BigIntegerField
 from django.http import Http404, HttpRequest, HttpResponse
@@ -56,9 +57,6 @@ ROWS_A_PAGE = 25
 def models_by_problems(request: HttpRequest) -> Page:
     query = board_query(request)
     rows = placed(query.judged(ahead=("solved",)), usual_sort(query.setting))
-    every = [row.entry for row in rows]
-    names = zip(every, told_apart(every), strict=True)
-    apart = {entry.submission: how for entry, how in names}
     others = [name for name in BOARD_PARAMETERS if name != "category"]
     asked = asked_for(query.scope)
     groups = grouped(asked, url("matrix"), canonical_query(request, others))
@@ -77,10 +75,7 @@ def models_by_problems(request: HttpRequest) -> Page:
         "withholds": any(row.entry.withheld for row in part.rows),
         "solved": matrix_rows.solved_cells((row.entry for row in rows), columns),
         "uncounted": list(dict.fromkeys(row.entry.model for row in rows if row.entry.baseline)),
-        "rows": [
-            _row(entry, apart[entry.submission], numbers, where, query.tail)
-            for entry in boards.alone([row.entry for row in part.rows])
-        ],
+        "rows": _rows(rows, part, numbers, (where, query.tail)),
         "links": part.links,
         "said": f"{in_words(part, len(rows))} · {query.setting}" if rows else "",
     }
@@ -129,6 +124,19 @@ def grouped(problems: tuple[Named, ...], page: str, filters: str) -> tuple[Group
         Group(title=titles[own], url=f"{page}?category={own}{tail}", columns=tuple(members))
         for own, members in columns.items()
     )
+
+
+def _rows(
+    rows: Sequence[RankedRow], part: PagePart[RankedRow], numbers: Numbers, ends: tuple[str, str]
+) -> list[tuple[RowHead, SafeString]]:
+    """Return the rows of a part, named so that no other row of the matrix has the name. `ends` end
+    the addresses of attempts and of submissions."""
+    every = [row.entry for row in rows]
+    apart = dict(zip((one.submission for one in every), told_apart(every), strict=True))
+    return [
+        _row(entry, apart[entry.submission], numbers, *ends)
+        for entry in boards.alone([row.entry for row in part.rows])
+    ]
 
 
 def _row(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 
-class Told(Protocol):
+class Tellable(Protocol):
     """Describes what a submission is told apart by; `day` is when it came, in ISO 8601."""
 
     @property
@@ -32,14 +32,14 @@ class Submitted(NamedTuple):
 
 
 # In the order in which they are asked for: the number alone always differs.
-DIFFERENCES: Sequence[Callable[[Told], str]] = (
+DIFFERENCES: Sequence[Callable[[Tellable], str]] = (
     lambda one: ", ".join(one.backends),
     lambda one: one.day or "",
     lambda one: "" if one.submission is None else f"no. {one.submission}",
 )
 
 
-def told_apart(rows: Sequence[Told]) -> list[str]:
+def told_apart(rows: Sequence[Tellable]) -> list[str]:
     """Return the harness of each row, and behind it what no other row of its model has: backends,
     where several have that harness, then the day, then the number."""
     words: list[tuple[str, ...]] = [(one.model, one.harness) for one in rows]
@@ -55,7 +55,7 @@ def told_apart(rows: Sequence[Told]) -> list[str]:
     return [", ".join(said[1:]) for said in words]
 
 
-def names_of(rows: Iterable[Told]) -> list[str]:
+def names_of(rows: Iterable[Tellable]) -> list[str]:
     """Return `Model (zero-shot, triton)` for each row, as figures call a submission."""
     every = list(rows)
     return [f"{one.model} ({how})" for one, how in zip(every, told_apart(every), strict=True)]

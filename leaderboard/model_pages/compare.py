@@ -241,6 +241,11 @@ def score_rows(found: Sequence[Comparison], sides: Sequence[RankedRow]) -> list[
             "geo. mean",
             [cells.ratio_cell(m.geometric_mean) for m in marks],
         ),
+        (
+            "Speedup of all it solved",
+            "median",
+            [cells.ratio_cell(side.entry.numbers.get("median_speedup")) for side in sides],
+        ),
     ]
     if not marks[0].is_timed:
         rows = [row for row in rows if row[0] in ("pass@1", "Solved", "Solved by no other")]

@@ -147,7 +147,10 @@ def totals_of(parts: Sequence[ProblemResult], k: int, p: float = 1.0) -> Totals:
 
 def _by_number(parts: Sequence[ProblemResult], shares: Sequence[float]) -> list[float | None]:
     """Return the share at the number of each problem, None at others, as Outcomes holds them."""
-    found = {part.problem: round(share, 4) for part, share in zip(parts, shares, strict=True)}
+    found = {
+        part.problem: int(share) if share in (0.0, 1.0) else round(share, 4)
+        for part, share in zip(parts, shares, strict=True)
+    }
     return [found.get(number) for number in range(max(found, default=-1) + 1)]
 
 

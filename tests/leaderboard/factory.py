@@ -131,14 +131,13 @@ def make_kernel(
     attempt: int = 1,
     step: int = 1,
     older_task: str = "",
-    backend: str = "pytorch",
 ) -> Kernel:
     return Kernel.objects.create(
         submission=submission,
         problem=problem,
         attempt=attempt,
         step=step,
-        backend=backend,
+        backend="pytorch",
         source=Source.objects.keep(source)[0],
         older_task=older_task,
     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.metrics.telling_apart import Submitted, names_of, told_apart
-from leaderboard.models import Problem
+from leaderboard.models import Kernel, Problem, Source
 from tests.leaderboard import factory
 
 DAYS = ("2026-11-25", "2026-11-28")
@@ -87,7 +87,12 @@ def test_pages_and_figures_tell_two_submissions_of_a_model_apart(
     address: str, problem: Problem, client: Client
 ) -> None:
     for backend in ("triton", "cuda"):
-        kernel = factory.make_kernel(factory.make_submission(), problem, backend=backend)
+        kernel = Kernel.objects.create(
+            submission=factory.make_submission(),
+            problem=problem,
+            backend=backend,
+            source=Source.objects.keep(f"{factory.SOURCE}# {backend}\n")[0],
+        )
         run = factory.make_run(kernel)
         factory.finish(run, factory.make_report(run))
     answer = client.get(address)
