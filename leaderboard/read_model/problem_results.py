@@ -205,6 +205,7 @@ def attempt_records(rows: Iterable[SubmissionRow], most: int | None = None) -> l
     found = [
         (row, {**entry, "kernel_us": _time_of(entry)}) for row in rows for entry in row.attempts
     ]
+    found.sort(key=lambda pair: pair[1]["verdict"] != "ok")  # also where nothing is timed
     best = scores.in_order(found, lambda pair: pair[1]["kernel_us"], descending=False)[:most]
     # By name: PostgreSQL keeps the keys of an object in an order of its own.
     return [

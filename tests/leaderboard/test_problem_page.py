@@ -332,3 +332,12 @@ def test_rows_stand_by_the_kernels_own_time(fast: Run, problem: Problem, client:
     assert next(csv.DictReader(io.StringIO(table)))["model"] == "Quick"
     page = client.get(problem.get_absolute_url()).content.decode().partition("<tbody>")[2]
     assert page.index("20.0 µs</td>") < page.index("30.0 µs</td>") < page.index("1.50×")
+
+
+def test_correct_attempts_come_first_where_nothing_is_timed(
+    problem: Problem, client: Client
+) -> None:
+    for verdict in (Verdict.TIMEOUT, Verdict.OK, Verdict.TIMEOUT, Verdict.OK):
+        factory.make_judged(factory.make_submission(), problem, verdict, placement="shared")
+    found = client.get(f"{problem.get_absolute_url()}.json").json()["attempts"]
+    assert [row["verdict"] for row in found] == ["ok", "ok", "timeout", "timeout"]
