@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tooling import install, processes, servers, suite
+from tooling import headings, install, processes, servers, suite
 from tooling.console import Failure, run_logged
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -164,3 +164,10 @@ def test_make_check_lints_and_runs_quick_tests_that_exist(monkeypatch: pytest.Mo
     tested = [word.removeprefix("--ignore=") for word in command if "tests/" in word]
     assert len(tested) > 40
     assert [path for path in tested if not (ROOT / path).exists()] == []
+
+
+def test_headings_are_those_of_a_page_and_of_its_columns() -> None:
+    page = """<h1>Models <bdi>by</bdi>
+      problem</h1><p>No heading</p><table><tr><th scope="col">Time<small>a call</small></th></tr>
+      <tr><th scope="row">GPT</th><td>1</td></tr></table><h4>Too low</h4><h2 id="x">Kernels</h2>"""
+    assert headings.of_page(page) == ["Models by problem", "Time a call", "Kernels"]

@@ -38,6 +38,7 @@ from leaderboard.read_model.columns import (
     WORDS,
     RankedRow,
     Words,
+    is_paired,
     known_to_any,
     label_at,
     placed,
@@ -113,6 +114,7 @@ def board(request: HttpRequest) -> Page:
             "headline": headline([row.entry for row in rows], query.setting, elsewhere),
             "bars": front_bars(rows, query.tail),
             "findings": findings(ours, query.known) if not address else [],
+            "paired": paired(order, ranked),
             "every": every,
             "citation": claims[0].citation if claims else "",
             "links": part.links,
@@ -123,6 +125,12 @@ def board(request: HttpRequest) -> Page:
         data=lambda: _record(query, rows, elsewhere),
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
     )
+
+
+def paired(order: Order, rows: Iterable[RankedRow]) -> bool:
+    """Return True if ties go by the problems that two rows share, not by intervals."""
+    column = BY_KEY.get(order.key)
+    return column is not None and any(is_paired(column, row.entry) for row in rows)
 
 
 def columns_filter(request: HttpRequest) -> Filter:

@@ -18,6 +18,10 @@ from leaderboard.read_model.setting import machine_in_words
 Sides = tuple[Sequence[Number], Sequence[Number]]
 
 
+# A baseline shows all of its kernels, whatever filters ask for: others are compared with it.
+UNFILTERED = "not filtered"
+
+
 def kind_of(entry: BoardRow) -> str:
     if entry.claimed or entry.baseline:
         return "claimed" if entry.claimed else "baseline"
@@ -46,7 +50,8 @@ class RowStyle(NamedTuple):
         """List the words next to the vendor: number, hardware, a source that is withheld."""
         number = f"no. {entry.submission}" if self.kind in ("judged", "human") else ""
         withheld = "source withheld" if entry.withheld else ""
-        return [word for word in (number, self.where, withheld) if word]
+        unfiltered = UNFILTERED if entry.unfiltered else ""
+        return [word for word in (number, self.where, withheld, unfiltered) if word]
 
 
 class OtherSetting(NamedTuple):
@@ -132,7 +137,9 @@ def _drawn(
 ) -> Iterator[DrawnRow]:
     """Yield the rows of the page in their order; a model's claims and its rows from elsewhere
     follow its best row, and those of models without one come last."""
-    others = [row._replace(place=None) for row in placed(elsewhere.entries, DEFAULT_SORT)]
+    others = [
+        row._replace(place=None, places=None) for row in placed(elsewhere.entries, DEFAULT_SORT)
+    ]
     apart = look._replace(kind="other", tail=elsewhere.tail)
     apart = apart._replace(where=machine_in_words(elsewhere.setting) if elsewhere.setting else "")
     claims = [row for row in rows if row.entry.claimed]

@@ -18,6 +18,7 @@ from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, publ
 from leaderboard.figures.frame import framed
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
+from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.metrics.verdicts import words
 from leaderboard.models import Problem
 from leaderboard.read_model import boards
@@ -184,22 +185,26 @@ def models_context(rows: Sequence[RankedRow], tail: str) -> dict[str, object]:
     shown = [*judged, *(row for row in rows if row.entry.claimed)]
     known = known_to_any([row.entry for row in shown])
     columns = [column for column in known if column.in_category]
+    apart = told_apart([row.entry for row in judged]) + [
+        row.entry.harness for row in shown[len(judged) :]
+    ]
     return {
         "columns": columns,
         "models": [
             {
-                **{name: getattr(row.entry, name) for name in ("model", "harness", "trust")},
+                **{name: getattr(row.entry, name) for name in ("model", "trust")},
+                "how": how,
                 "url": row.entry.url_with(tail),
                 "kind": "claimed"
                 if row.entry.claimed
                 else "baseline"
                 if row.entry.baseline
                 else "",
-                "place": row.place or "",
+                "place": row.stands,
                 "trust_text": words(row.entry.trust),
                 "cells": cells_of(row.entry, columns),
             }
-            for row in shown
+            for row, how in zip(shown, apart, strict=True)
         ],
     }
 

@@ -16,7 +16,6 @@ from leaderboard.board_pages.taxonomy import (
 from leaderboard.delivery.pages import canonical_query
 from leaderboard.figures.charts import categories as charts
 from leaderboard.figures.charts.boards import ByCategory
-from leaderboard.figures.figure_rows import distinguishable
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import category_table
 
@@ -51,15 +50,13 @@ def heat_frame(query: CategoryQuery, address: str) -> dict[str, object] | None:
 
 def heat_rows(query: CategoryQuery) -> tuple[list[ByCategory], list[str]]:
     names = {**query.titles, ALL: "All"}
-    sides = query.shown
-    apart = distinguishable([side.name for side in sides], [side.submission for side in sides])
     rows = [
         ByCategory(
             model=side.model,
-            name=name,
+            name=side.name,
             values=tuple(_share(side, slug, query.metric) for slug in names),
         )
-        for side, name in zip(sides, apart, strict=True)
+        for side in query.shown
     ]
     return rows, list(names.values())
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from leaderboard.board_pages.board_groups import OtherSetting, kind_of
 from leaderboard.kit.visible import visible
 from leaderboard.metrics import scores
+from leaderboard.metrics.board_numbers import BY_KEY
 from leaderboard.read_model.boards import BoardRow, Setting
+from leaderboard.read_model.columns import CHECKED_SORT, DEFAULT_SORT, is_tied
 from leaderboard.read_model.filters import count_phrase
 from leaderboard.read_model.setting import machine_in_words
 
@@ -117,19 +119,16 @@ def _rival(row: BoardRow) -> str:
 
 
 def _tied(best: BoardRow, rivals: Sequence[BoardRow]) -> tuple[str, ...]:
-    """Name the others whose 95 % intervals reach that of the best."""
-    least = best.headline_interval
-    names = []
-    for one in rivals:
-        own = one.headline_interval
-        if one is not best and own and least and own.high >= least.low:
-            names.append(visible(one.model))
+    """Name the others that are tied with the best, as brackets of the board say."""
+    column = BY_KEY[DEFAULT_SORT if best.score.is_timed else CHECKED_SORT]
+    tied = [one for one in rivals if one is not best and is_tied(column, best, one)]
+    names = [visible(one.model) for one in tied]
     if not names:
         return ()
     name = visible(best.model)
     if len(names) == len(rivals) - 1 and len(names) > 1:
         others = f"the other {len(names)} submissions"
-        return (f"No clear winner: the 95 % intervals of {others} overlap that of {name}.",)
+        return (f"No clear winner: {name} and {others} are statistically tied.",)
     names = list(dict.fromkeys(names))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return (f"Statistically tied with {name}: {', '.join(names[:MOST_NAMED])}{more}.",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from django.db.models import BigIntegerField
 from django.http import Http404, HttpRequest, HttpResponse
@@ -32,6 +33,7 @@ from leaderboard.delivery.pages import (
 )
 from leaderboard.delivery.paging import PAGE, PagePart, part_of, part_url
 from leaderboard.kit.links import url
+from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.read_model import boards
 from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.boards import BoardRow
@@ -73,10 +75,7 @@ def models_by_problems(request: HttpRequest) -> Page:
         "withholds": any(row.entry.withheld for row in part.rows),
         "solved": matrix_rows.solved_cells((row.entry for row in rows), columns),
         "uncounted": list(dict.fromkeys(row.entry.model for row in rows if row.entry.baseline)),
-        "rows": [
-            _row(entry, numbers, where, query.tail)
-            for entry in boards.alone([row.entry for row in part.rows])
-        ],
+        "rows": _rows(rows, part, numbers, (where, query.tail)),
         "links": part.links,
         "said": f"{in_words(part, len(rows))} · {query.setting}" if rows else "",
     }
@@ -127,14 +126,30 @@ def grouped(problems: tuple[Named, ...], page: str, filters: str) -> tuple[Group
     )
 
 
-def _row(entry: BoardRow, numbers: Numbers, where: str, tail: str) -> tuple[RowHead, SafeString]:
+def _rows(
+    rows: Sequence[RankedRow], part: PagePart[RankedRow], numbers: Numbers, ends: tuple[str, str]
+) -> list[tuple[RowHead, SafeString]]:
+    """Return the rows of a part, named so that no other row of the matrix has the name. `ends` end
+    the addresses of attempts and of submissions."""
+    every = [row.entry for row in rows]
+    apart = dict(zip((one.submission for one in every), told_apart(every), strict=True))
+    return [
+        _row(entry, apart[entry.submission], numbers, *ends)
+        for entry in boards.alone([row.entry for row in part.rows])
+    ]
+
+
+def _row(
+    entry: BoardRow, how: str, numbers: Numbers, where: str, tail: str
+) -> tuple[RowHead, SafeString]:
     submission = entry.submission or 0
     head = RowHead(
         submission=submission,
         model=entry.model,
-        harness=entry.harness,
+        how=how,
         url=entry.url_with(tail),
         baseline=entry.baseline,
+        unfiltered=entry.unfiltered,
         correct=entry.score.correct,
         withheld=entry.withheld,
     )

@@ -49,7 +49,7 @@ FEW_COLUMNS = 24
 # Of problems, by category; that of one that is not scored with a minus.
 Numbers = tuple[tuple[int, ...], ...]
 CELL_COLUMNS = (
-    *("submission", "model", "harness", "problem", "verdict", "mode"),
+    *("submission", "model", "harness", "unfiltered", "problem", "verdict", "mode"),
     *("made", "correct", "speedup", "kernel", "run"),
 )
 
@@ -143,9 +143,10 @@ def solved_cells(entries: Iterable[BoardRow], columns: Sequence[ProblemColumn]) 
 class RowHead(NamedTuple):
     submission: int
     model: str
-    harness: str
+    how: str
     url: str
     baseline: bool
+    unfiltered: bool
     correct: int
     withheld: bool
 
@@ -156,6 +157,7 @@ def cell_record(entry: BoardRow, cell: Cell) -> dict[str, object]:
         "submission": entry.submission,
         "model": entry.model,
         "harness": entry.harness,
+        "unfiltered": entry.unfiltered,
         "problem": cell.problem,
         "verdict": cell.verdict,
         "mode": cell.mode,

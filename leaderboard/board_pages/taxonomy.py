@@ -13,6 +13,7 @@ from leaderboard.delivery.pages import BadQuery, choice
 from leaderboard.metrics import scores
 from leaderboard.metrics.board_numbers import NUMBERS
 from leaderboard.metrics.scores import Score
+from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.models.catalogue import category_slug
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import BoardRow, Setting
@@ -52,11 +53,12 @@ BEST_SHOWN, MOST_MODELS = 3, 12
 @dataclass(frozen=True, kw_only=True)
 class Side:
     """Describes one row of the board as a column: `scores` by category, and over all problems under
-    `all`."""
+    `all`. `how` tells it from others of its model."""
 
     slug: str
     model: str
     harness: str
+    how: str
     url: str
     claimed: bool
     submission: int | None
@@ -71,7 +73,7 @@ class Side:
     @property
     def name(self) -> str:
         last = ", published" if self.claimed else ""
-        return f"{self.model} ({self.harness}{last})"
+        return f"{self.model} ({self.how}{last})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +113,8 @@ def category_query(request: HttpRequest) -> CategoryQuery:
     )
     ours = scores.in_order(ours, lambda entry: entry.headline)
     claims = every_claim(harness=harness.value)
-    sides = [our_side(entry, found) for entry in ours]
+    apart = zip(ours, told_apart(ours), strict=True)
+    sides = [our_side(entry, how, found) for entry, how in apart]
     sides += [claimed_side(results) for results in by_model(claims)]
     chosen = chosen_models(request, sides)
     return CategoryQuery(
@@ -158,7 +161,7 @@ def by_model(claims: Iterable[Claim]) -> list[list[Claim]]:
     return list(groups.values())
 
 
-def our_side(entry: BoardRow, found: BoardScope) -> Side:
+def our_side(entry: BoardRow, how: str, found: BoardScope) -> Side:
     def score() -> Mapping[str, Score]:
         by_slug = {slug: entry.score_in(slug, found.sizes[slug]) for slug in found.titles}
         return {**by_slug, ALL: entry.score}
@@ -167,6 +170,7 @@ def our_side(entry: BoardRow, found: BoardScope) -> Side:
         slug=entry.slug,
         model=entry.model,
         harness=entry.harness,
+        how=how,
         url=entry.url,
         claimed=False,
         submission=entry.submission,
@@ -182,6 +186,7 @@ def claimed_side(claims: Sequence[Claim]) -> Side:
         slug=one.slug,
         model=one.model,
         harness=one.harness,
+        how=one.harness,
         url=one.url,
         claimed=True,
         submission=None,

@@ -36,6 +36,11 @@ def not_timed() -> SafeString:
     return draw("not_timed")
 
 
+def missing() -> SafeString:
+    """Return the cell of what is not known."""
+    return draw("missing")
+
+
 def joined(cells: Iterable[SafeString]) -> SafeString:
     parts = list(cells)
     if not {*map(type, parts)} <= {SafeString}:
@@ -108,6 +113,24 @@ def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
         return ratio_cell(value)
     interval = f"{significant(least)} – {significant(most)}"
     return draw("number", f"{significant(number)}×", interval)
+
+
+@_drawn_once
+def mean_cell(
+    value: Number, interval: Interval | None, dominant: tuple[int, float, float] | None
+) -> SafeString:
+    """Return a mean speedup with its 95 % interval, and `dominant` in a title: the problem that
+    moves the mean most, the speedup there, and the mean without it."""
+    low, high = interval or (None, None)
+    if dominant is None or _checked(value) is None:
+        return interval_cell(value, low, high)
+    below = f"{significant(interval.low)} – {significant(interval.high)}" if interval else ""
+    return draw("number", ratio_text(value), below, "", dominance_text(*dominant))
+
+
+def dominance_text(problem: int, speedup: float, without: float) -> str:
+    """Return `Without problem 73 (0.01×) it is 2.40×.`"""
+    return f"Without problem {problem:d} ({ratio_text(speedup)}) it is {ratio_text(without)}."
 
 
 @_drawn_once
@@ -184,6 +207,16 @@ def any_cell(value: object) -> SafeString:
         return draw("words", value)
     number = _checked(value)
     return count_cell(number) if isinstance(value, int) else _cell(number, significant)
+
+
+@_drawn_once
+def part_cell(part: Number, whole: Number) -> SafeString:
+    """Return `3 of 5`, tinted in eleven steps by the share; a mean has one decimal."""
+    some, every = _checked(part), _checked(whole)
+    if some is None or not every:
+        return draw("missing")
+    step = round(10 * min(max(some / every, 0.0), 1.0))
+    return draw("part", step, _plain(some), f"{every:,.0f}")
 
 
 @_drawn_once

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from leaderboard.delivery import cells
@@ -13,6 +12,7 @@ from leaderboard.figures.charts.curves import Chances, Curve
 from leaderboard.figures.frame import LEAST_DRAWN
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
+from leaderboard.metrics.telling_apart import names_of
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import BoardRow, Cell
 from leaderboard.read_model.published_claims import Claim, published
@@ -44,19 +44,7 @@ def drawn_models(entries: Iterable[BoardRow]) -> list[str]:
 
 def named(entries: Sequence[BoardRow]) -> list[tuple[BoardRow, str]]:
     """Return each entry with a name that no other has."""
-    names = [f"{entry.model} ({entry.harness})" for entry in entries]
-    numbers = [entry.submission for entry in entries]
-    return list(zip(entries, distinguishable(names, numbers), strict=True))
-
-
-def distinguishable(names: Sequence[str], submissions: Sequence[int | None]) -> list[str]:
-    """Return the names, where several are `Model (human)` with the number of the submission in
-    them."""
-    times = Counter(names)
-    return [
-        name if times[name] == 1 or number is None else f"{name[:-1]}, submission {number})"
-        for name, number in zip(names, submissions, strict=True)
-    ]
+    return list(zip(entries, names_of(entries), strict=True))
 
 
 def fast_p_curves(entries: Sequence[BoardRow], claims: Sequence[Claim], scored: int) -> list[Curve]:

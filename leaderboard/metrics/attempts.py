@@ -14,6 +14,8 @@ from leaderboard.metrics.mechanisms import NCCL
 from leaderboard.metrics.tallies import modes_of
 
 AttemptSummary = JsonDict
+# The key of an attempt that failed elsewhere and counts here as well.
+CARRIED = "carried"
 
 
 class JudgedRun(NamedTuple):

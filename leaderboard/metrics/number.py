@@ -13,14 +13,16 @@ from typing import Any
 from leaderboard.metrics.intervals import Interval, wilson_interval
 from leaderboard.metrics.scores import Score
 
-# What was measured of the correct kernels of a problem, by the name of the column of Run.
+# What was measured of the correct kernels of a problem, by the name of the column of Run; their
+# speedups, too.
 Measured = Mapping[str, Sequence[float | None]]
 
 
 class Summing(Enum):
     """Says how a number is summed up over problems.
 
-    MEDIAN: a column of Run; that of each problem's fastest kernel, the median over problems.
+    MEDIAN: a column of Run, that of each problem's fastest kernel, or what `of_kernels` says of
+    each problem; the median over problems.
     TOTAL: an entry of each attempt; the sum, None where an attempt does not have it.
     MEAN: what `of_kernels` says of each problem, the mean over scored problems.
     """
@@ -87,8 +89,8 @@ class Number:
         """Sum up what the problems of a row have."""
         if self.summed is not Summing.MEDIAN:
             return known_sum(values)
-        known = [value for value in values if value is not None]
-        return statistics.median(known) if known else None
+        found = known(values)
+        return statistics.median(found) if found else None
 
     def of_sum(self, summed: float | None, score: Score) -> float | None:
         """Scale a sum over a row's problems to what the row shows; None where nothing was timed."""
@@ -97,6 +99,10 @@ class Number:
         if self.summed is not Summing.MEAN:
             return summed
         return summed / score.scored if score.scored else None
+
+
+def known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def known_sum(values: Iterable[float | None]) -> float | None:

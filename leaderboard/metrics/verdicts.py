@@ -48,7 +48,7 @@ INPUTS_OF = {"hardened": "hidden inputs", "upstream": "PKB's own inputs"}
 
 TRUST_MEANINGS = {
     "published": "Reported by a publication, not run here. Shown apart and never ranked.",
-    "self-reported": "Numbers from the submitter; not run here.",
+    "self-reported": "No result of the submission counts yet. Its page says queued, or not scored.",
     CHECKED: "Judged here with all ranks on one device only: right or wrong, never timed.",
     "verified": "Judged and timed here, under the isolation shown with each run.",
 }
@@ -57,6 +57,14 @@ TRUST_MEANINGS = {
 def trust_in(trust: str, *, is_timed: bool) -> str:
     """Return how far the results of a submission are backed in one setting."""
     return trust if is_timed else CHECKED
+
+
+def standing(trust: str, *, is_timed: bool, is_waiting: bool) -> str:
+    """Return the same for the page of one submission: queued, or not scored, before the first
+    result that counts."""
+    if trust == "self-reported":
+        return "queued" if is_waiting else "not-scored"
+    return trust_in(trust, is_timed=is_timed)
 
 
 def verdict_words(verdict: str, *, is_timed: bool) -> str:

@@ -14,6 +14,7 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.pages import BadQuery, Crumb, Page, Table, canonical_query, public_page
 from leaderboard.kit.links import category_url, url
 from leaderboard.kit.visible import visible
+from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.metrics.verdicts import words
 from leaderboard.model_pages import side_by_side
 from leaderboard.model_pages.compare_kernels import kernels
@@ -86,7 +87,7 @@ def submissions(request: HttpRequest) -> Page:
         **parted(places, settings, setting, absent, sides),
         "is_alone": len(sides) == 1 and len(asked_for(request)) > 1,
         "is_only": len(rows) == 1,
-        "sides": [_side(letter, side, tail) for letter, side in zip(LETTERS, sides, strict=False)],
+        "sides": _sides(sides, rows, tail),
         **(compared(found, sides, titles, where) if found else {"scores": []}),
     }
     records = (record(line) for line in found)
@@ -183,9 +184,9 @@ def pickers(
     options = tuple(
         Option(
             value=str(row.entry.submission),
-            text=f"{visible(row.entry.model)}, {row.entry.harness}, no. {row.entry.submission}",
+            text=f"{visible(row.entry.model)}, {how}, no. {row.entry.submission}",
         )
-        for row in rows
+        for row, how in zip(rows, told_apart([row.entry for row in rows]), strict=True)
     )
     others = tuple(Option(value=one, text=f"{called(one)}, not judged here") for one in absent)
     values = [*(str(side.entry.submission) for side in sides), *absent]
@@ -240,6 +241,11 @@ def score_rows(found: Sequence[Comparison], sides: Sequence[RankedRow]) -> list[
             "geo. mean",
             [cells.ratio_cell(m.geometric_mean) for m in marks],
         ),
+        (
+            "Speedup of all it solved",
+            "median",
+            [cells.ratio_cell(side.entry.numbers.get("median_speedup")) for side in sides],
+        ),
     ]
     if not marks[0].is_timed:
         rows = [row for row in rows if row[0] in ("pass@1", "Solved", "Solved by no other")]
@@ -278,12 +284,21 @@ def record(line: Comparison) -> dict[str, object]:
     return made
 
 
-def _side(letter: str, side: RankedRow, tail: str) -> dict[str, object]:
-    names = ("model", "harness", "submission")
-    return {
-        **{name: getattr(side.entry, name) for name in names},
-        "url": side.entry.url_with(tail),
-        "letter": letter.upper(),
-        "place": side.place or "",
-        "trust": words(side.entry.trust),
-    }
+def _sides(
+    sides: Sequence[RankedRow], rows: Sequence[RankedRow], tail: str
+) -> list[dict[str, object]]:
+    """Describe the submissions compared, each by what differs from others of its model."""
+    every = [row.entry for row in rows]
+    apart = zip(every, told_apart(every), strict=True)
+    how = {entry.submission: words for entry, words in apart}
+    return [
+        {
+            **{name: getattr(side.entry, name) for name in ("model", "submission")},
+            "how": how[side.entry.submission],
+            "url": side.entry.url_with(tail),
+            "letter": letter.upper(),
+            "place": side.stands,
+            "trust": words(side.entry.trust),
+        }
+        for letter, side in zip(LETTERS, sides, strict=False)
+    ]

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.db.models import Count, OuterRef, Subquery
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard.delivery import cells, citing
@@ -17,9 +18,10 @@ from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
 from leaderboard.delivery.redirects import moved_to
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
+from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.model_pages.chosen import counted_record, counted_submissions
-from leaderboard.model_pages.model_figures import model_figures
+from leaderboard.model_pages.model_figures import model_figures, named
 from leaderboard.model_pages.side_by_side import LETTERS
 from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
 from leaderboard.read_model import boards
@@ -38,12 +40,21 @@ Settings = Mapping[int | None, boards.Setting]
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Holds the catalogue, as much of it as the page shows; `ranked_from` of scored problems."""
+    """Holds the catalogue, as much of it as the page shows; `least` is `ranked_from` of each scored
+    problem, by category."""
 
     problems: Mapping[int, tuple[str, str]]
     titles: Mapping[str, str]
-    sizes: Mapping[str, int]
-    ranked_from: Sequence[int]
+    least: Mapping[str, Sequence[int]]
+
+    @property
+    def ranked_from(self) -> list[int]:
+        return [ranks for own in self.least.values() for ranks in own]
+
+    def size(self, category: str, setting: boards.Setting | None) -> int:
+        """Count the problems of a category that are scored in a setting; all without one."""
+        own = self.least[category]
+        return len(own) if setting is None else sum(n <= setting.world_size for n in own)
 
 
 @public_page()
@@ -69,7 +80,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         "matrix_url": matrix_url(ours, settings),
         "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(each, settings, known),
-        **category_context(entries, claims, known),
+        **category_context(each, claims, known),
         **{"handed_in": handed_in, "history": history(entries, settings)},
         **{"figures": model_figures(found, ours, claims), "cite": cite(request, found)},
     }
@@ -105,10 +116,11 @@ def model_called(slug: str) -> tuple[LanguageModel, int]:
 
 def history(entries: Sequence[BoardRow], settings: Settings) -> list[dict[str, object]]:
     """Return what was handed in, the newest first; nothing where that is one submission."""
+    names = named(entries)
     dated = sorted(entries, key=lambda entry: entry.date or "", reverse=True)
     made: list[dict[str, object]] = [
         {
-            **_where(entry, settings.get(entry.submission)),
+            **_where(entry, names[entry.submission], settings.get(entry.submission)),
             "day": (entry.date or "")[:10],
             "score": entry.score,
             "backends": ", ".join(entry.backends),
@@ -129,14 +141,16 @@ def table_context(
     rows: Sequence[RankedRow], settings: Settings, timed: Mapping[int | None, Shown]
 ) -> dict[str, object]:
     columns = known_to_any([row.entry for row in rows] + [one.entry for one in timed.values()])
+    names = named([row.entry for row in rows if not row.entry.claimed])
     made: list[dict[str, object]] = []
     for row in rows:
         number = row.entry.submission
-        own = {**row_context(row, columns), **_where(row.entry, settings.get(number))}
+        name = names.get(number, row.entry.harness)
+        own = {**row_context(row, columns), **_where(row.entry, name, settings.get(number))}
         made.append({**own, "under": False})
         if one := timed.get(number):
-            own = {**row_context(_apart(one), columns), **_where(one.entry, one.setting)}
-            made.append({**own, "named": "timed", "under": True})
+            own = {**row_context(_apart(one), columns), **_where(one.entry, "timed", one.setting)}
+            made.append({**own, "under": True})
     return {
         "columns": columns,
         "rows": made,
@@ -154,33 +168,27 @@ def _apart(one: Shown) -> RankedRow:
     return RankedRow(place=None, entry=one.entry)
 
 
-def _where(entry: BoardRow, setting: boards.Setting | None) -> dict[str, str]:
+def _where(entry: BoardRow, name: str, setting: boards.Setting | None) -> dict[str, str]:
     """Return a row's name, its setting in words, and the address of the submission in it. A claim
     has neither number nor setting."""
     if setting is None:
-        return {"named": entry.harness, "setting": "", "url": entry.url}
+        return {"named": name, "setting": "", "url": entry.url}
     address = f"{entry.url}?{setting_query(setting)}"
-    return {"named": _named(entry), "setting": str(setting), "url": address}
-
-
-def _named(entry: BoardRow) -> str:
-    return f"{entry.harness}, no. {entry.submission}"
+    return {"named": name, "setting": str(setting), "url": address}
 
 
 def catalogue() -> Known:
     """Return the problems with titles and sizes of their categories, in one query."""
     problems: dict[int, tuple[str, str]] = {}
     titles: dict[str, str] = {}
-    sizes: dict[str, int] = {}
-    ranked_from: list[int] = []
+    ranked: dict[str, list[int]] = {}
     fields = ("number", "slug", "title", "category", "category_title", "scored", "ranked_from")
     rows = Problem.objects.values_list(*fields)
     for number, slug, title, category, category_title, scored, least in rows:
         problems[number] = (title, url("problem", number, slug))
         titles.setdefault(category, category_title)
-        sizes[category] = sizes.get(category, 0) + scored
-        ranked_from += [least] * scored
-    return Known(problems=problems, titles=titles, sizes=sizes, ranked_from=ranked_from)
+        ranked.setdefault(category, []).extend([least] * scored)
+    return Known(problems=problems, titles=titles, least=ranked)
 
 
 def compare_url(each: Sequence[Shown]) -> str:
@@ -208,6 +216,7 @@ def extremes(each: Sequence[Shown], settings: Settings, known: Known) -> dict[st
     these are what it solved and what it did not, by number."""
     setting = setting_of_most(each)
     here = [one.entry for one in each if one.setting == setting]
+    how = dict(zip((one.submission for one in here), told_apart(here), strict=True))
     by_number = (pair for _, pair in sorted(best_of_each(here).items()))
     ordered = scores.in_order(by_number, lambda pair: pair[1].best_speedup)
     solved = [pair for pair in ordered if pair[1].correct]
@@ -219,8 +228,8 @@ def extremes(each: Sequence[Shown], settings: Settings, known: Known) -> dict[st
     return {
         "setting": str(setting or ""),
         "is_timed": is_timed,
-        "best": [_extreme(*pair, known, tail) for pair in solved[:MOST_NAMED]],
-        "worst": [_extreme(*pair, known, tail) for pair in [*unsolved, *slowest][:MOST_NAMED]],
+        "best": [_extreme(pair, how, known, tail) for pair in solved[:MOST_NAMED]],
+        "worst": [_extreme(pair, how, known, tail) for pair in [*unsolved, *slowest][:MOST_NAMED]],
         "counts": {"best": len(solved), "worst": len(unsolved)},
         "every_url": matrix_url(sorted(here, key=lambda row: -row.score.correct), settings),
         "tried": len(anywhere),
@@ -253,14 +262,17 @@ def _rank(cell: Cell) -> tuple[bool, float]:
     return cell.correct > 0, cell.best_speedup or 0.0
 
 
-def _extreme(entry: BoardRow, cell: Cell, known: Known, tail: str) -> dict[str, object]:
+def _extreme(
+    pair: tuple[BoardRow, Cell], how: Mapping[int | None, str], known: Known, tail: str
+) -> dict[str, object]:
+    entry, cell = pair
     title, address = known.problems[cell.problem]
     made = (cells.ratio_cell(cell.best_speedup), cells.share_cell(cell.utilisation))
     return {
         "number": cell.problem,
         "title": title,
         "url": address + tail,
-        "harness": entry.harness,
+        "how": how[entry.submission],
         "verdict": verdict_words(cell.verdict, is_timed=entry.score.is_timed),
         "state": state(cell.verdict),
         "run_url": url("run", cell.run),
@@ -274,26 +286,33 @@ def cell_records(entry: BoardRow) -> list[dict[str, object]]:
 
 
 def category_context(
-    entries: Sequence[BoardRow], claims: Sequence[Claim], known: Known
+    each: Sequence[Shown], claims: Sequence[Claim], known: Known
 ) -> dict[str, object]:
-    """Return pass@1 by category: a column for each submission and each published claim."""
+    """Return pass@1 by category: a column for each submission, of the problems scored in its
+    setting, and one for each published claim, of the problems that its authors count."""
     claimed: dict[str, dict[str, Claim]] = {}
     for claim in claims:
         if claim.category is not None:
             claimed.setdefault(claim.harness, {})[claim.category] = claim
-    columns = [_named(entry) for entry in entries]
+    columns = list(named([one.entry for one in each]).values())
     columns += [f"{harness}, published" for harness in claimed]
     rows = []
     for slug, title in known.titles.items():
-        size = known.sizes[slug]
-        ours = [entry.score_in(slug, size).pass_at_1 for entry in entries]
-        theirs = [
-            entry_of(own[slug]).score.pass_at_1 if slug in own else None for own in claimed.values()
+        made = [_part(one.entry, slug, known.size(slug, one.setting)) for one in each]
+        made += [
+            cells.part_cell(claim.correct_at_1, claim.problems) if claim else cells.missing()
+            for own in claimed.values()
+            for claim in [own.get(slug)]
         ]
-        made = [cells.count_cell(size), *map(cells.heat_cell, [*ours, *theirs])]
-        made_of = cells.joined(made)
-        rows.append({"title": title, "url": url("category", slug), "cells": made_of})
+        address = url("category", slug)
+        rows.append({"title": title, "url": address, "cells": cells.joined(made)})
     return {"category_columns": columns, "categories": rows if columns else []}
+
+
+def _part(entry: BoardRow, category: str, size: int) -> SafeString:
+    """Return the cell of pass@1 with the number of problems that it is of."""
+    share = entry.score_in(category, size).pass_at_1
+    return cells.part_cell(None if share is None else share * size, size)
 
 
 @require_safe

@@ -21,9 +21,10 @@ from leaderboard.figures.figure_rows import fast_p_curves
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import category_table, curve_table, mode_table
 from leaderboard.kit.links import url
+from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.models import LanguageModel, LeaderboardRow, Problem
 from leaderboard.read_model import boards
-from leaderboard.read_model.boards import BoardRow
+from leaderboard.read_model.boards import BoardRow, Shown
 from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
 
 Titles = Mapping[int, str]
@@ -33,6 +34,12 @@ EACH = ", each in one setting, as the table of the model says."
 def asked(request: HttpRequest) -> tuple[LanguageModel, list[BoardRow], Titles]:
     """Return the model of `?model=<slug>` with its ranked submissions, best first, and the titles
     of problems. Raises Http404 for an unknown model."""
+    found, each, titles = shown_of(request)
+    return found, [one.entry for one in each], titles
+
+
+def shown_of(request: HttpRequest) -> tuple[LanguageModel, list[Shown], Titles]:
+    """Return the same, with the setting in which each submission is shown."""
     slug = request.GET.get("model", "")
     found = LanguageModel.objects.visible().called(slug) if slug.isprintable() else None
     if found is None:
@@ -41,8 +48,8 @@ def asked(request: HttpRequest) -> tuple[LanguageModel, list[BoardRow], Titles]:
     judged = LeaderboardRow.objects.ranked().filter(submission__model=found)
     ranked_from = [least for _, _, is_scored, least in problems if is_scored]
     found_rows = boards.in_every_setting(judged)
-    entries = [one.entry for one in boards.each_in_its_setting(found_rows, ranked_from)]
-    return found, entries, {number: f"{number}. {title}" for number, title, *_ in problems}
+    each = boards.each_in_its_setting(found_rows, ranked_from)
+    return found, each, {number: f"{number}. {title}" for number, title, *_ in problems}
 
 
 @figure(
@@ -78,8 +85,8 @@ def speedups(request: HttpRequest) -> Drawn:
     tall=True,
 )
 def by_category(request: HttpRequest) -> Drawn:
-    found, entries, _ = asked(request)
-    titles, rows = shares_by_category(entries, every_claim(model=found.pk))
+    found, each, _ = shown_of(request)
+    titles, rows = shares_by_category(each, every_claim(model=found.pk))
     return _drawn(found, charts.by_category(rows, titles), category_table(rows, titles))
 
 
@@ -102,25 +109,30 @@ def curves_of(found: LanguageModel, entries: Sequence[BoardRow]) -> list[Curve]:
 
 
 def shares_by_category(
-    entries: Sequence[BoardRow], claims: Sequence[Claim]
+    each: Sequence[Shown], claims: Sequence[Claim]
 ) -> tuple[list[str], list[ByCategory]]:
-    """Return the titles of categories, and pass@1 in each of submissions and published claims."""
-    problems = Problem.objects.scored().values_list("category", "category_title")
-    titles, sizes = dict(problems), Counter(category for category, _ in problems)
+    """Return the titles of categories, and pass@1 in each of submissions, of the problems scored in
+    their setting, and of published claims, of the problems that their authors count."""
+    problems = list(
+        Problem.objects.scored().values_list("category", "category_title", "ranked_from")
+    )
+    titles = {category: title for category, title, _ in problems}
+    names = named([one.entry for one in each])
     told = {(one.harness, one.category): one for one in claims if one.category is not None}
     rows = [
         ByCategory(
-            model=entry.model,
-            name=named(entry),
-            values=tuple(_share(entry, slug, size) for slug, size in sizes.items()),
+            model=one.entry.model,
+            name=names[one.entry.submission],
+            values=tuple(_share(one.entry, slug, sizes[slug]) for slug in titles),
         )
-        for entry in entries
+        for one in each
+        for sizes in [Counter(c for c, _, least in problems if least <= one.setting.world_size)]
     ]
     for harness in dict.fromkeys(harness for harness, _ in told):
-        own = [told.get((harness, slug)) for slug in sizes]
+        own = [told.get((harness, slug)) for slug in titles]
         shares = tuple(one and entry_of(one).score.pass_at_1 for one in own)
         rows.append(ByCategory(model=harness, name=f"{harness}, published", values=shares))
-    return [titles[slug] for slug in sizes], rows
+    return list(titles.values()), rows
 
 
 def _share(entry: BoardRow, category: str, size: int) -> float | None:
@@ -147,22 +159,30 @@ def model_figures(
     return [framed(one, f"model={found.slug}") for one in shown]
 
 
-def named(entry: BoardRow) -> str:
-    return f"{entry.harness}, no. {entry.submission}"
+def named(entries: Sequence[BoardRow]) -> dict[int | None, str]:
+    """Return what each submission of a model is called on its page, by its number: what differs,
+    and the number."""
+    apart = zip(entries, told_apart(entries), strict=True)
+    return {entry.submission: f"{how}, no. {entry.submission}" for entry, how in apart}
 
 
 def mode_counts(entries: Sequence[BoardRow]) -> list[ModeCounts]:
-    return [ModeCounts(name=named(entry), counts=entry.modes) for entry in entries if entry.modes]
+    names = named(entries)
+    return [
+        ModeCounts(name=names[entry.submission], counts=entry.modes)
+        for entry in entries
+        if entry.modes
+    ]
 
 
 def series_of(entries: Sequence[BoardRow], titles: Titles) -> list[Series]:
-    found = []
+    found, names = [], named(entries)
     for entry in entries:
         timed = [cell for cell in entry.cells if cell.best_speedup is not None]
         points = tuple((titles[cell.problem], cell.best_speedup or 0.0) for cell in timed)
         links = tuple(url("run", cell.run) for cell in timed)
         if points:
-            found.append(Series(name=named(entry), points=points, links=links))
+            found.append(Series(name=names[entry.submission], points=points, links=links))
     return found
 
 

@@ -87,8 +87,9 @@ def submission(request: HttpRequest, address: str) -> Page:
             "team": found.team and found.team.slug,
             "manifest": found.manifest,
             "setting": setting and vars(setting),
-            "score": score_record(score),
+            "score": score_record(score) if score.attempted else None,
             **_taken(totals),
+            "median_speedup": totals and totals.numbers["median_speedup"],
             "kernels": list(records),
         },
         table=Table(columns=KERNEL_COLUMNS, rows=map(_row, records)),
@@ -149,6 +150,7 @@ def kernel_context(
     shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
     return {
         "waiting": waiting,
+        "trust": verdicts.standing(found.trust, is_timed=is_timed, is_waiting=bool(waiting)),
         "no_host": no_hosts_of(found) if waiting else [],
         "verdicts": verdict_links(final, wanted, query, is_timed=is_timed),
         "kernels": rows,
@@ -170,7 +172,6 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
         "model": found.model,
         "team": found.team,
         "harness": found.harness,
-        "trust": verdicts.trust_in(found.trust, is_timed=tells_times(setting)),
         "moderation": found.moderation.capitalize(),
         "reason": found.moderation_reason,
         "is_withdrawn": found.moderation == Moderation.WITHDRAWN,
@@ -188,8 +189,11 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
 def score_context(
     setting: Setting | None, totals: Totals | None, score: scores.Score
 ) -> dict[str, object]:
+    most = totals and totals.dominant
     return {
         "score": score,
+        "median": totals and totals.numbers["median_speedup"],
+        "dominated": cells.dominance_text(*most) if most else "",
         "interval": score.pass_at_1_interval if setting else None,
         "utilisation": totals and totals.numbers["utilisation"],
         **_taken(totals),

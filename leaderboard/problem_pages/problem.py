@@ -184,14 +184,13 @@ def results_context(
     models = [row for row in rows if not row.is_reference]
     most = None if every else MOST_SHOWN
     records = attempt_records(models, most)
-    withholding = {row.submission_id for row in models if row.submission__withholds_source}
     return {
         "said": f"{count_phrase(here.solved, 'kernel')} · {here.setting}",
         "is_timed": here.setting.is_timed,
         **standing(here, rows),
         "kernels": kernel_rows(rows, most, tail),
         "more_kernels": 0 if most is None else max(0, here.solved - most),
-        "attempts": attempt_rows(records, tail, withholding),
+        "attempts": attempt_rows(records, models, tail, is_timed=here.setting.is_timed),
         "more_attempts": here.made - len(records),
     }
 

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
+from leaderboard.metrics.telling_apart import Submitted, names_of
 from leaderboard.models import Hardware, Problem, Summary
 from leaderboard.models.summaries import SummaryQuerySet
 from leaderboard.read_model.boards import Setting
@@ -52,11 +53,15 @@ def over_sizes(problem: Problem, setting: Setting | None) -> Lines:
     if setting is None:
         return {}
     own = _of_models(problem, setting, "size").filter(best_speedup__isnull=False)
-    rows = own.values_list(*WHO, "submission_id", "size", "best_speedup")
-    lines: Lines = {}
-    for model, harness, number, size, speedup in rows:
-        lines.setdefault(f"{model} ({harness}, no. {number})", []).append((size, speedup))
-    return lines
+    used = ("best_run__kernel__backend", "size", "best_speedup")
+    found: dict[int, list[tuple[Place, float]]] = {}
+    who: dict[int, Submitted] = {}
+    for model, harness, number, backend, size, speedup in own.values_list(
+        *WHO, "submission_id", *used
+    ):
+        found.setdefault(number, []).append((size, speedup))
+        who[number] = Submitted(model, harness, number, (backend,))
+    return dict(zip(names_of(who.values()), found.values(), strict=True))
 
 
 def over_ranks(problem: Problem, setting: Setting | None, classes: Iterable[str]) -> Lines:

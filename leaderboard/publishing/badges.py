@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,6 +13,7 @@ from leaderboard.delivery.pages import Stored, answer_public, packed
 from leaderboard.models import LanguageModel, Moderation, Problem, Submission, Visibility
 from leaderboard.read_model import boards, columns
 from leaderboard.read_model.columns import RankedRow
+from leaderboard.read_model.setting import Setting, machine_in_words
 
 NAME = "PKB"
 # Advance widths at 11 px in the widest of the fonts asked for; textLength fits the others in.
@@ -52,8 +53,8 @@ def of_model(slug: str) -> tuple[str, str] | None:
     model = LanguageModel.objects.visible().called(slug)
     if model is None:
         return None
-    rows = (row for row in default_board() if row.entry.slug == model.slug)
-    return model.name, said(next(rows, None))
+    setting, rows = default_board()
+    return model.name, said((row for row in rows if row.entry.slug == model.slug), setting)
 
 
 def of_submission(number: int) -> tuple[str, str] | None:
@@ -66,25 +67,29 @@ def of_submission(number: int) -> tuple[str, str] | None:
         return found.model.name, str(found.moderation)
     if found.is_practice:
         return found.model.name, "practice"
-    rows = (row for row in default_board() if row.entry.submission == number)
-    return found.model.name, said(next(rows, None))
+    setting, rows = default_board()
+    return found.model.name, said((row for row in rows if row.entry.submission == number), setting)
 
 
-def default_board() -> list[RankedRow]:
-    """Return the rows of the front page without claims, best first."""
-    settings = boards.known_settings()
-    if not settings:
-        return []
-    entries = boards.judged(settings[0], Problem.objects.scored(settings[0].world_size).count())
-    return columns.placed(entries, columns.usual_sort(settings[0]))
+def default_board() -> tuple[Setting | None, list[RankedRow]]:
+    """Return the setting of the front page, and its rows without claims, best first."""
+    setting = next(iter(boards.known_settings()), None)
+    if setting is None:
+        return None, []
+    entries = boards.judged(setting, Problem.objects.scored(setting.world_size).count())
+    return setting, columns.placed(entries, columns.usual_sort(setting))
 
 
-def said(row: RankedRow | None) -> str:
-    if row is None:
+def said(rows: Iterable[RankedRow], setting: Setting | None) -> str:
+    """Return the share that the front page sorts by, its setting and the place, of the first
+    row."""
+    row = next(iter(rows), None)
+    if row is None or setting is None:
         return "not ranked yet"
-    share = row.entry.score.pass_at_1
-    passed = "pass@1 –" if share is None else f"pass@1 {100 * share:.0f} %"
-    return f"{passed} · place {row.place}" if row.place else passed
+    what = "faster than NCCL" if setting.is_timed else "correct"
+    share = f"{100 * (row.entry.headline or 0.0):.0f} % {what} on {machine_in_words(setting)}"
+    places = f"place{'s' if row.places else ''} {row.stands}"
+    return f"{share} · {places}" if row.stands else share
 
 
 @require_safe

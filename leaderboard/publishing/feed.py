@@ -21,6 +21,7 @@ from leaderboard.kit.visible import visible
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Submission
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import count_phrase
+from leaderboard.read_model.setting import machine_in_words
 
 MOST = 50
 SUBMISSION = "run__kernel__submission"
@@ -78,7 +79,8 @@ def _record(row: Record) -> FeedItem:
     setting = Setting(**{name: getattr(row, name) for name in SETTING_FIELDS})
     return FeedItem(
         kind="record",
-        what=f"{row.problem_id}. {row.problem__title}: {ratio_text(row.best_speedup)}",
+        what=f"{row.problem_id}. {row.problem__title}: {ratio_text(row.best_speedup)} "
+        f"on {machine_in_words(setting)}",
         model=row.run__kernel__submission__model__name,
         says=f"The fastest verified kernel for this problem on {setting}.",
         url=url("run", row.run_id),
@@ -90,17 +92,30 @@ def arrivals() -> list[FeedItem]:
     judged = LeaderboardRow.objects.filter(submission=OuterRef("pk"))
     ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
     named = ours.values_list("pk", "harness", "model__name", "k", "created_at")
+    found = list(named.order_by("-pk")[:MOST])
+    settings = settings_of([number for number, *_ in found])
     return [
         FeedItem(
             kind="submission",
             what=f"Submission {number}, {harness}",
             model=model,
-            says=f"New on the leaderboard: {count_phrase(k, 'attempt')} a problem.",
+            says=f"New on the leaderboard: {count_phrase(k, 'attempt')} a problem, "
+            f"judged on {settings[number]}.",
             url=url("submission", number),
             at=at,
         )
-        for number, harness, model, k, at in named.order_by("-pk")[:MOST]
+        for number, harness, model, k, at in found
     ]
+
+
+def settings_of(submissions: Iterable[int]) -> dict[int, Setting]:
+    """Return the setting in which most of each submission was judged; one query."""
+    rows = LeaderboardRow.objects.filter(submission__in=list(submissions))
+    found: dict[int, Setting] = {}
+    ordered = rows.order_by("-attempted", *SETTING_FIELDS)
+    for number, *place in ordered.values_list("submission_id", *SETTING_FIELDS):
+        found.setdefault(number, Setting(**dict(zip(SETTING_FIELDS, place, strict=True))))
+    return found
 
 
 @require_safe

@@ -19,7 +19,7 @@ def _beside(number: Number) -> tuple[str, ...]:
 
 CSV_COLUMNS = (
     *("place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed"),
-    *("baseline", "submission", "date", "scored"),
+    *("baseline", "unfiltered", "submission", "date", "scored"),
     *(key for number in NUMBERS for key in _beside(number)),
     *(number.key for number in COLUMNS),
 )
@@ -43,7 +43,8 @@ def as_record(row: RankedRow) -> dict[str, object]:
         "tie_group": row.tie_group,
         **{name: getattr(entry, name) for name in ("model", "vendor", "harness")},
         "backends": list(entry.backends),
-        **{name: getattr(entry, name) for name in ("trust", "claimed", "baseline", "submission")},
+        **{name: getattr(entry, name) for name in ("trust", "claimed", "baseline", "unfiltered")},
+        "submission": entry.submission,
         "date": entry.date,
         "scored": entry.score.scored,
         **{key: value for number in NUMBERS for key, value in _values_beside(number, entry)},

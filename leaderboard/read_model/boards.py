@@ -125,7 +125,10 @@ def judged_in(
         details = LazyColumns(
             where={**vars(setting), **also}, narrow=narrow, known=_by_submission(own, names)
         )
-        made.append(_entries(own, setting, count, p, details))
+        rows = _entries(own, setting, count, p, details)
+        for entry in rows if harness or not narrow.is_by_problem else ():
+            entry.unfiltered = entry.baseline
+        made.append(rows)
     return made
 
 
@@ -187,7 +190,8 @@ def _stored_totals(columns: tuple[str, ...], category: str, p: float) -> Totals 
     if p == USUAL_P:
         return totals
     fast = thresholds.at(p, orjson.loads(columns[1]))
-    return totals._replace(sums=totals.sums._replace(**fast._asdict()))
+    sums = totals.sums._replace(**fast._asdict())
+    return totals._replace(sums=sums, outcomes=totals.outcomes._replace(fast=None))
 
 
 class Counted(NamedTuple):

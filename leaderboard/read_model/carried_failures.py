@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from leaderboard.metrics.attempts import AttemptSummary
+from leaderboard.metrics.attempts import CARRIED, AttemptSummary
 from leaderboard.models.choices import SHARED, comparable_judge
 from leaderboard.models.runs import SETTING
 
@@ -27,15 +27,16 @@ def with_failures(
     """Return a problem's attempts by setting, with what each of the `timed` settings takes over:
     attempts that did not run there and failed wherever they were checked under the same checks.
 
-    A problem of which nothing ran there and an attempt passed is left to be timed. `devices` are
-    those of the classes of hardware: a check on processors says nothing of GPUs.
+    These are marked as CARRIED. A problem of which nothing ran there and an attempt passed is left
+    to be timed. `devices` are those of the classes of hardware: a check on processors says nothing
+    of GPUs.
     """
     made = dict(own)
     for setting in sorted(timed):
         here = own.get(setting, ())
         known = {entry["attempt"] for entry in here}
         failed, passed = _checked(own, setting, devices)
-        taken = [entry for entry in failed if entry["attempt"] not in known]
+        taken = [{**entry, CARRIED: True} for entry in failed if entry["attempt"] not in known]
         if taken and (here or not passed):
             made[setting] = sorted((*here, *taken), key=lambda entry: int(entry["attempt"]))
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from django.utils.safestring import SafeString
@@ -12,7 +13,7 @@ from leaderboard.delivery import cells
 from leaderboard.metrics import scores
 from leaderboard.metrics.board_numbers import BY_KEY, COLUMNS, NUMBERS
 from leaderboard.metrics.number import Number
-from leaderboard.metrics.ties import tie_groups
+from leaderboard.metrics.ties import Shares, is_surely_better, overlap, place_ranges, tie_groups
 from leaderboard.metrics.verdicts import words
 from leaderboard.models import Trust
 from leaderboard.read_model.boards import USUAL_P, BoardRow, Setting
@@ -60,8 +61,9 @@ CELLS: Mapping[str, Callable[[Number, BoardRow], SafeString]] = {
     "fraction": lambda number, entry: cells.fraction_cell(number.value(entry), entry.score.scored),
     "per_cent": lambda number, entry: cells.per_cent_cell(number.value(entry)),
     "share": _share_cell,
-    "speedup": lambda number, entry: cells.interval_cell(
-        number.value(entry), *(number.interval(entry) or (None, None))
+    "ratio": lambda number, entry: cells.ratio_cell(number.value(entry)),
+    "speedup": lambda number, entry: cells.mean_cell(
+        number.value(entry), number.interval(entry), entry.dominant
     ),
     "usd": lambda number, entry: cells.decimal_cell(number.value(entry), 2),
 }
@@ -85,6 +87,8 @@ WORDS = (
     Words(key="trust", label="Trust", value=lambda entry: _TRUSTS.index(entry.trust), falls=True),
     Words(key="date", label="Date", value=lambda entry: entry.date, falls=True),
 )
+# What of a problem's Outcomes a share goes by.
+PAIRED_BY = {"pass1": "right", "passk": "right", "fast1": "fast", "fastk": "fast"}
 WORDS_BY_KEY = {words.key: words for words in WORDS}
 SORTED_BY = (*(number.key for number in COLUMNS), *WORDS_BY_KEY)
 SORTS = tuple(f"{turn}{key}" for turn in ("", "-") for key in SORTED_BY)
@@ -92,11 +96,18 @@ SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 class RankedRow(NamedTuple):
-    """Holds a row of a board. Rows that are not distinguishable share the number `tie_group`."""
+    """Holds a row of a board. Rows that are not distinguishable share the number `tie_group`, and
+    the `places` that their group holds."""
 
     place: str | None
     entry: BoardRow
     tie_group: int | None = None
+    places: str | None = None
+
+    @property
+    def stands(self) -> str:
+        """Return the place as pages show it: that of its group, if it has one."""
+        return self.places or self.place or ""
 
 
 def usual_sort(setting: Setting | None) -> str:
@@ -124,7 +135,7 @@ def row_context(row: RankedRow, columns: Sequence[Number]) -> dict[str, object]:
     return {
         **{name: getattr(entry, name) for name in ("model", "vendor", "harness", "url")},
         "date": entry.day,
-        "place": row.place or "",
+        "place": row.stands,
         "claimed": entry.claimed,
         "withheld": entry.withheld,
         "trust": entry.trust,
@@ -162,7 +173,7 @@ def placed(entries: Iterable[BoardRow], sort: str) -> list[RankedRow]:
     places = scores.places([column.value(entry) for entry in shown], falls=column.falls)
     return [
         *(RankedRow(place=None, entry=entry) for entry in [*ordered(baselines), *ordered(people)]),
-        *map(RankedRow._make, zip(places, shown, ties, strict=True)),
+        *map(RankedRow, places, shown, ties, place_ranges(places, ties)),
         *(RankedRow(place=None, entry=entry) for entry in ordered(claims)),
     ]
 
@@ -171,5 +182,26 @@ def _ties(ordered: Sequence[BoardRow], column: Number, turned: bool) -> list[int
     """Return the tie group of each row; only shares have any."""
     if not column.is_share:
         return [None] * len(ordered)
-    intervals = [column.interval(entry) for entry in ordered]
-    return tie_groups(intervals[::-1])[::-1] if turned else tie_groups(intervals)
+    rows = [entry if column.value(entry) is not None else None for entry in ordered]
+    tied = partial(is_tied, column)
+    return tie_groups(rows[::-1], tied)[::-1] if turned else tie_groups(rows, tied)
+
+
+def is_paired(column: Number, entry: BoardRow) -> bool:
+    """Return True if this number of a row is compared with others problem by problem."""
+    return _outcomes_of(column, entry) is not None
+
+
+def _outcomes_of(column: Number, entry: BoardRow) -> Shares | None:
+    name = PAIRED_BY.get(column.key)
+    return getattr(entry.outcomes, name) if name and entry.outcomes else None
+
+
+def is_tied(column: Number, better: BoardRow, other: BoardRow) -> bool:
+    """Return True unless a row is surely better than another: on the problems that both were judged
+    on or, where single problems are not known, by the intervals of the number."""
+    one, two = _outcomes_of(column, better), _outcomes_of(column, other)
+    if one is not None and two is not None:
+        return not is_surely_better(one, two)
+    intervals = column.interval(better), column.interval(other)
+    return None not in intervals and overlap(*intervals)  # type: ignore[arg-type]

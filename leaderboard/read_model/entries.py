@@ -9,9 +9,11 @@ from typing import TypeVar
 
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics import scores
+from leaderboard.metrics.dominance import Dominant
 from leaderboard.metrics.intervals import Interval, wilson_interval
 from leaderboard.metrics.scores import Attempts, Score
 from leaderboard.metrics.tallies import Cell
+from leaderboard.metrics.ties import Outcomes
 from leaderboard.models.choices import Harness
 from leaderboard.models.model_names import HOUSE
 from leaderboard.read_model.details import LazyColumns, MatrixMark
@@ -30,8 +32,10 @@ class BoardRow:
     `numbers` are those that are SUMMED, by their keys; `backends` stand in the order of how many
     problems they are used for. `results` and `cells`, by problem, are read when they are asked for,
     with those of all rows of the board: see `alone`. `modes` counts attempts by failure mode,
-    `made` all. `speedup_interval` is that of the mean speedup, `where` the hardware of a claim.
-    `cost_usd` is what its submitter says. What is `withheld` is its source, by its submitter.
+    `made` all. `speedup_interval` is that of the mean speedup, `dominant` the problem that
+    dominates that mean, `outcomes` are those of each problem, `where` is the hardware of a claim.
+    `cost_usd` is what its submitter says. An `unfiltered` baseline shows all of its kernels,
+    whatever filters ask for. What is `withheld` is its source, by its submitter.
     """
 
     model: str
@@ -47,9 +51,12 @@ class BoardRow:
     cost_usd: float | None = None
     made: int = 0
     speedup_interval: Interval | None = None
+    dominant: Dominant | None = None
+    outcomes: Outcomes | None = None
     where: str = ""
     baseline: bool = False
     claimed: bool = False
+    unfiltered: bool = False
     backends: tuple[str, ...] = ()
     submission: int | None = None
     withheld: bool = False

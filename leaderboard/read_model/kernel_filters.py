@@ -100,6 +100,7 @@ def parts_of(stored: StoredAttempts, narrow: KernelFilter = EVERYTHING) -> Itera
         counting = [admits[kind] for kind in one["kinds"] if right[kind]]
         speedups = tuple(compress(one["speedups"], counting))
         measured = {name: list(compress(one[f"{name}s"], counting)) for name in MEASURED}
+        every = {**measured, "speedup": speedups}
         best = speedups.index(max(speedups)) if speedups else None
         solved = [kind for kind in own if right[kind]]
         told = max(own, key=ranks.__getitem__) if best is None else solved[best]
@@ -115,6 +116,6 @@ def parts_of(stored: StoredAttempts, narrow: KernelFilter = EVERYTHING) -> Itera
             numbers={
                 **{name: None if best is None else own[best] for name, own in measured.items()},
                 **{name: one[name] for name in TAKEN},
-                **{n.key: n.of_kernels(made, measured) for n in SUMMED if n.of_kernels},
+                **{n.key: n.of_kernels(made, every) for n in SUMMED if n.of_kernels},
             },
         )

@@ -16,6 +16,7 @@ from leaderboard.metrics import scores
 from leaderboard.metrics.difficulty import Difficulty
 from leaderboard.metrics.failures import CORRECT
 from leaderboard.metrics.tallies import in_order
+from leaderboard.metrics.telling_apart import Submitted, names_of
 from leaderboard.models import Problem, ProblemAggregate, Run, Submission, Summary
 from leaderboard.models.model_names import HOUSE
 from leaderboard.models.staleness import of_other_problems
@@ -29,9 +30,10 @@ KERNEL_COLUMNS = (
 )
 ATTEMPT_COLUMNS = (
     *("model", "harness", "submission", "attempt", "run", "verdict", "cause", "speedup", "low"),
+    *("kernel_us", "baseline_us"),
     *("utilisation", "backend", "mechanisms", "nccl", "kernel"),
 )
-FASTEST_FIRST = F("best_speedup").desc(nulls_last=True)
+FASTEST_FIRST = F("best_run__kernel_us").asc(nulls_last=True)
 
 
 class SettingTotals(NamedTuple):
@@ -110,6 +112,12 @@ class SubmissionRow(NamedTuple):
         """Return True for a baseline, which is shown and counted nowhere."""
         return self.submission__model__is_baseline
 
+    @property
+    def submitted(self) -> Submitted:
+        """Return what tells the submission from others of its model."""
+        name, harness, number = _named(self)
+        return Submitted(name, harness, number, _backends(self.attempts))
+
 
 def totals_by_setting(problem: Problem) -> list[SettingTotals]:
     """Return the totals in every setting, also where the problem is not scored; one query."""
@@ -149,14 +157,17 @@ def in_view(settings: Iterable[Setting], stood: Iterable[SettingTotals]) -> list
 def rows_of(
     problem: Problem, setting: Setting | None, most: int | None = None
 ) -> list[SubmissionRow]:
-    """Return references, then the best of the submissions, as many as `most`; one query."""
+    """Return references, then the submissions, as many as `most`, the shortest time first; one
+    query. The time is the kernel's own: speedups are over references that differ."""
     if setting is None:
         return []
     rows = list(map(SubmissionRow._make, _rows(_shown(problem, setting), most)))
     return [
         *(row for row in rows if row.is_reference),
         *scores.in_order(
-            (row for row in rows if not row.is_reference), lambda row: row.best_speedup
+            (row for row in rows if not row.is_reference),
+            lambda row: row.best_run__kernel_us,
+            descending=False,
         ),
     ]
 
@@ -189,10 +200,13 @@ def _named(row: SubmissionRow) -> tuple[str, str, int]:
 
 def attempt_records(rows: Iterable[SubmissionRow], most: int | None = None) -> list[JsonDict]:
     """Return every attempt, or as many as `most`, by ATTEMPT_COLUMNS; correct ones first, the
-    fastest first."""
+    shortest time first."""
     names = ATTEMPT_COLUMNS[3:]
-    found = [(row, entry) for row in rows for entry in row.attempts]
-    best = scores.in_order(found, lambda pair: pair[1]["speedup"])[:most]
+    found = [
+        (row, {**entry, "kernel_us": _time_of(entry)}) for row in rows for entry in row.attempts
+    ]
+    found.sort(key=lambda pair: pair[1]["verdict"] != "ok")  # also where nothing is timed
+    best = scores.in_order(found, lambda pair: pair[1]["kernel_us"], descending=False)[:most]
     # By name: PostgreSQL keeps the keys of an object in an order of its own.
     return [
         dict(zip(ATTEMPT_COLUMNS, (*_named(row), *map(entry.get, names)), strict=True))
@@ -200,15 +214,26 @@ def attempt_records(rows: Iterable[SubmissionRow], most: int | None = None) -> l
     ]
 
 
+def _time_of(entry: JsonObject) -> float | None:
+    """Return the microseconds of a timed attempt: a speedup is the reference's time over its."""
+    speedup, baseline_us = entry["speedup"], entry["baseline_us"]
+    return baseline_us / speedup if speedup and baseline_us is not None else None
+
+
 def mode_rows(problem: Problem, setting: Setting | None) -> dict[str, Mapping[str, int]]:
-    """Count the attempts of each model and harness by failure mode, the most attempts first; one
-    query."""
+    """Count the attempts of each submission by failure mode, the most attempts first; one query."""
     if setting is None:
         return {}
     own = _shown(problem, setting).filter(submission__model__is_baseline=False)
-    names = ("submission__model__name", "submission__harness", "modes")
-    groups: dict[str, Counter[str]] = {}
-    for model, harness, modes in own.order_by("submission_id").values_list(*names):
-        found = groups.setdefault(f"{model} ({harness})", Counter())
-        found.update(modes)
+    names = ("submission__model__name", "submission__harness", "submission_id")
+    rows = list(own.order_by("submission_id").values_list(*names, "attempts", "modes"))
+    who = [
+        Submitted(model, harness, number, _backends(attempts))
+        for model, harness, number, attempts, _ in rows
+    ]
+    groups = dict(zip(names_of(who), (modes for *_, modes in rows), strict=True))
     return dict(sorted(groups.items(), key=lambda pair: -sum(pair[1].values())))
+
+
+def _backends(attempts: Iterable[JsonObject]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(entry["backend"] for entry in attempts))

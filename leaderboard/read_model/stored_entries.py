@@ -58,6 +58,8 @@ def entry_of_row(row: StoredRow, score: Score, totals: Totals, details: LazyColu
         cost_usd=cost,
         made=totals.made,
         speedup_interval=_speedup_interval(totals, score),
+        dominant=totals.dominant if score.is_timed else None,
+        outcomes=totals.outcomes,
         baseline=baseline,
         submission=submission,
         withheld=withheld,

@@ -38,6 +38,7 @@ ROW = ["submission_id", *SETTING]
 IN_CATEGORY = [*ROW, "category"]
 PLACE = ["submission_id", "problem_id", *SETTING]
 MEDIANS, TAKEN = list(board_numbers.MEASURED), list(board_numbers.TAKEN)
+MEDIAN_OF_ROWS = [*MEDIANS, "median_speedup"]
 NUMBERS_OF_ROWS = [number.key for number in board_numbers.SUMMED]
 TOTALS = [*SUMS, "made", "log_squares", *NUMBERS_OF_ROWS]
 FACTS = ["made", "correct", "best_speedup"]
@@ -126,10 +127,15 @@ def expected_rows(row: list[str]) -> pd.DataFrame:
         faster=("faster", "sum"),
         likely_faster=("likely_faster", "sum"),
         log_speedup=("log_speedup", "mean"),
+        median_speedup=("log_speedup", _mean_speedup),
         **{name: (name, _of_the_fastest) for name in MEDIANS},
         **{name: (name, SUM_OF_ALL) for name in (*TAKEN, "credit")},
     )
     return _summed(problems.reset_index(), row, dict(Submission.objects.values_list("pk", "k")))
+
+
+def _mean_speedup(logs: pd.Series[float]) -> float:
+    return math.exp(logs.mean())
 
 
 def _of_the_fastest(values: pd.Series[float]) -> float:
@@ -154,7 +160,7 @@ def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd
     )
     rows = problems.groupby(row)
     more = {name: rows[name].agg(SUM_OF_ALL) for name in ("made", *TAKEN, "credit")}
-    return rows[[*SUMS, "log_squares"]].sum().assign(**rows[MEDIANS].median(), **more)
+    return rows[[*SUMS, "log_squares"]].sum().assign(**rows[MEDIAN_OF_ROWS].median(), **more)
 
 
 def _chance(made: int, right: int, k: int) -> float:

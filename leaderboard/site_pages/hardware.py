@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models import Count, Sum
+import orjson
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
@@ -13,7 +13,7 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.metrics import floors
-from leaderboard.models import Hardware, LeaderboardRow, ProblemAggregate, WorkerHost
+from leaderboard.models import Hardware, LeaderboardRow, WorkerHost
 from leaderboard.read_model import calibration, topologies
 from leaderboard.site_pages.about import host_rows
 from leaderboard.site_pages.hardware_figures import limit_figures
@@ -97,18 +97,22 @@ def medians(data: JsonObject | None) -> dict[str, float | None]:
 
 
 def judged_on(slug: str | None) -> dict[str, list[JsonDict]]:
-    """Return ranked submissions, problems and attempts judged, by hardware and there by version of
-    the judge, the newest first; two queries."""
+    """Return ranked submissions, problems and attempts that ran there, by hardware and there by
+    version of the judge, the newest first; one query. What failed a check elsewhere and counts as
+    failed here did not run here."""
     only = {} if slug is None else {"hardware_id": slug}
-    judged = ProblemAggregate.objects.filter(problem__scored=True, **only).order_by()
-    counts = judged.values_list(*JUDGED_BY).annotate(problems=Count("problem", distinct=True))
-    problems = {(own, judge): count for own, judge, count in counts}
-    ranked = LeaderboardRow.objects.ranked().filter(**only).order_by().values_list(*JUDGED_BY)
-    rows = ranked.annotate(submissions=Count("submission", distinct=True), attempts=Sum("made"))
+    ranked = LeaderboardRow.objects.ranked().filter(**only).order_by()
+    ran: dict[tuple[str, str], list[tuple[int, JsonObject]]] = {}
+    for own, judge, submission, total in ranked.values_list(*JUDGED_BY, "submission_id", "total"):
+        ran.setdefault((own, judge), []).append((submission, orjson.loads(total)["ran"]))
     found: dict[str, list[JsonDict]] = {}
-    for own, judge, submissions, attempts in rows:
-        values = (judge, submissions, problems.get((own, judge), 0), attempts)
-        found.setdefault(own, []).append(dict(zip(COUNTS, values, strict=True)))
+    for (own, judge), rows in ran.items():
+        submissions = {number for number, one in rows if one["attempts"]}
+        problems = {number for _, one in rows for number in one["problems"]}
+        attempts = sum(one["attempts"] for _, one in rows)
+        values = (judge, len(submissions), len(problems), attempts)
+        if attempts:
+            found.setdefault(own, []).append(dict(zip(COUNTS, values, strict=True)))
     for own_rows in found.values():
         own_rows.sort(
             key=lambda row: (len(row["judge_version"]), row["judge_version"]), reverse=True

@@ -14,7 +14,13 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.messages.report import Verdict
 from leaderboard.metrics.board_numbers import MEASURED
 from leaderboard.metrics.intervals import Interval
-from leaderboard.metrics.ties import tie_groups
+from leaderboard.metrics.ties import (
+    is_surely_better,
+    overlap,
+    place_ranges,
+    sign_test,
+    tie_groups,
+)
 from leaderboard.models import (
     LanguageModel,
     LeaderboardRow,
@@ -172,9 +178,52 @@ def test_rows_are_bracketed_with_the_best_they_overlap() -> None:
 
     intervals = [span(0.6, 0.8), span(0.5, 0.7), span(0.45, 0.65), span(0.3, 0.5), None]
     # The fourth overlaps the third, but not the first, who leads the group.
-    assert tie_groups(intervals) == [1, 1, 1, None, None]
-    assert tie_groups([*intervals[:4], span(0.2, 0.4)]) == [1, 1, 1, 2, 2]
-    assert tie_groups([]) == []
+    assert tie_groups(intervals, overlap) == [1, 1, 1, None, None]
+    assert tie_groups([*intervals[:4], span(0.2, 0.4)], overlap) == [1, 1, 1, 2, 2]
+    assert tie_groups([], overlap) == []
+
+
+def test_a_sign_test_is_exact() -> None:
+    assert sign_test(0, 0) == sign_test(3, 3) == 1.0
+    assert sign_test(5, 0) == sign_test(0, 5) == 2 / 32
+    assert sign_test(6, 0) == 2 / 64
+    assert sign_test(8, 1) == 2 * (1 + 9) / 512
+
+
+def test_rows_are_compared_on_the_problems_that_both_were_judged_on() -> None:
+    worse = [0.0] * 6
+    assert is_surely_better([1.0] * 6, worse)
+    assert not is_surely_better([1.0] * 5 + [0.0], worse)
+    assert not is_surely_better(worse, [1.0] * 6)
+    # One of the six was not judged on the sixth problem, so five wins are left.
+    assert not is_surely_better([1.0] * 5 + [None], worse)
+    assert not is_surely_better([1.0] * 80, [None] * 80)
+    assert is_surely_better([0.5] * 7, [0.25] * 6 + [0.5, 1.0])
+
+
+def test_tied_rows_show_the_places_that_they_share() -> None:
+    places = ["1", "2=", "2=", "4", "5", None]
+    assert place_ranges(places, [1, 1, 1, None, 2, None]) == [*["1–3"] * 3, None, "5–5", None]
+    assert place_ranges(["4", "2=", "2=", "1"], [2, 2, 2, None]) == [*["2–4"] * 3, None]
+
+
+@pytest.mark.django_db
+def test_a_board_ties_what_problems_do_not_tell_apart(client: Client) -> None:
+    problems = [factory.make_problem(number, f"p{number}") for number in range(1, 8)]
+    rows = {"Best": 7, "Near": 3, "Far": 1}
+    for name, right in rows.items():
+        submission = factory.make_submission(name)
+        for at, problem in enumerate(problems):
+            verdict = Verdict.OK if at < right else Verdict.TIMEOUT
+            factory.make_judged(submission, problem, verdict, speedup=2.0)
+    board = client.get("/leaderboard.json").json()["rows"]
+    # Best wins 4 to 0 against Near, of which chance makes 1 in 8, and 6 to 0 against Far.
+    assert {row["model"]: row["tie_group"] for row in board} == {"Best": 1, "Near": 1, "Far": None}
+    page = client.get("/").text
+    assert re.findall(r'<td class="place[^>]*>([^<]*)', page) == ["1–2", "1–2", "3"]
+    said = "Statistically tied with Best: Near."
+    assert said in page
+    assert "sign test" in page
 
 
 def test_ties_are_drawn_for_shares_in_either_order(rows: object, client: Client) -> None:

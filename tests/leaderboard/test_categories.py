@@ -92,13 +92,13 @@ def test_submissions_of_one_model_are_columns_of_their_own(
     (trace,) = client.get("/figures/category-heat.json").json()["data"]
     every = dict(zip(trace["x"], trace["z"][-1], strict=True))
     assert every == {
-        f"Model One (zero-shot, submission {first.pk})": 16.7,
-        f"Model One (zero-shot, submission {second.pk})": 33.3,
+        f"Model One (zero-shot, no. {first.pk})": 16.7,
+        f"Model One (zero-shot, no. {second.pk})": 33.3,
         "Claimed Model (zero-shot, published)": 32.2,
         "Claimed Model (agentic, published)": 32.2,
     }
     bars = client.get("/figures/failure-modes.json").json()["data"][0]["y"]
-    assert {name.partition(", n =")[0] for name in bars if "submission" in name} == {
+    assert {name.partition(", n =")[0] for name in bars if "One" in name} == {
         name for name in every if "One" in name
     }
 

@@ -115,3 +115,13 @@ def test_text_becomes_markup_in_few_places() -> None:
     templates = [path.read_text() for path in (ROOT / "templates").rglob("*.*")]
     assert templates
     assert not any(re.search(r"\|\s*safe\b|autoescape", text) for text in templates)
+
+
+def test_a_mean_names_the_problem_that_dominates_it() -> None:
+    found = str(cells.mean_cell(1.78, Interval(1.2, 2.1), (73, 0.01, 2.4)))
+    assert "Without problem 73 (0.0100×) it is 2.40×." in found
+    assert "1.78×" in found
+    assert "1.20 – 2.10" in found
+    plain = cells.interval_cell(1.78, 1.2, 2.1)
+    assert cells.mean_cell(1.78, Interval(1.2, 2.1), None) == plain
+    assert "title" not in plain

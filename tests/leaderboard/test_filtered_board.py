@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from html import unescape
 from typing import Any
 
@@ -14,6 +16,7 @@ from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import Verdict
 from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import (
+    DataVersion,
     Hardware,
     Kernel,
     LanguageModel,
@@ -151,3 +154,18 @@ def test_a_class_of_hardware_without_results_has_a_board(problem: Problem, clien
     assert page.status_code == 200
     assert "Nothing was judged under all of these at once." in page.text
     assert client.get("/?hardware=abacus").status_code == 400
+
+
+def test_a_baseline_says_that_a_filter_leaves_all_of_it(problem: Problem, client: Client) -> None:
+    judged_with(factory.make_submission("A"), problem, Tag.TMA)
+    own = factory.make_submission("B")
+    judged_with(own, problem, Tag.NCCL)
+    LanguageModel.objects.filter(pk=own.model_id).update(is_baseline=True)
+    DataVersion.objects.bump()
+    for address, label in (("", False), ("?mechanism=tma", True), ("?harness=zero-shot", True)):
+        assert ("not filtered" in client.get(f"/{address}").text) is label, address
+        assert ("not filtered" in client.get(f"/matrix{address}").text) is label, address
+        for page in ("leaderboard", "matrix"):
+            rows = list(csv.DictReader(io.StringIO(client.get(f"/{page}.csv{address}").text)))
+            marked = {row["model"]: row["unfiltered"] for row in rows}
+            assert marked == {"A": "False", "B": str(label)}, (page, address)

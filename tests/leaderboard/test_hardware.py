@@ -15,6 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from evaluator.messages.report import Verdict
 from leaderboard.figures.charts import hardware as charts
 from leaderboard.models import DataVersion, Hardware, Problem, WorkerHost
 from leaderboard.models.choices import CURRENT_JUDGE
@@ -187,3 +188,16 @@ def test_every_table_of_hardware_is_csv_and_json_too(h200x8: Hardware, client: C
     assert round(float(listed["h200x2"]["link_gb_s"])) == 386
     assert listed["h200x8"]["link_gb_s"] == ""
     assert client.get("/hardware/h200x2.csv?table=prices").status_code == 400
+
+
+def test_what_failed_elsewhere_did_not_run_here(problem: Problem, client: Client) -> None:
+    one, beyond = factory.make_submission(), factory.make_problem(2, "gemm", "expert")
+    factory.make_judged(one, beyond, Verdict.TIMEOUT, placement="shared")
+    Hardware.objects.create(slug="other", title="Other", device="cpu", max_world_size=8)
+    factory.make_judged(one, problem, hardware_id="other")
+    (row,) = client.get("/leaderboard.json?hardware=other").json()["rows"]
+    assert row["attempted"] == 2  # the failed check counts as failed where kernels are timed
+    (counted,) = client.get("/hardware/other.json").json()["judged"]
+    assert [counted[name] for name in ("submissions", "problems", "attempts")] == [1, 1, 1]
+    (counted,) = client.get("/hardware/cpu.json").json()["judged"]
+    assert [counted[name] for name in ("submissions", "problems", "attempts")] == [1, 1, 1]

@@ -89,8 +89,8 @@ def test_what_shared_a_gpu_says_nothing_of_speed() -> None:
     said = _said([_entry("right", 30), _entry("less", 29), _entry("least", 28)], SHARED)
     assert said.startswith(
         "Checked, not timed. On one H100, shared by 4 ranks, the best model, right, is correct on "
-        "30 of 80 problems. No clear winner: the 95 % intervals of the other 2 submissions overlap "
-        "that of right."
+        "30 of 80 problems. No clear winner: right and the other 2 submissions are statistically "
+        "tied."
     )
     assert "NCCL" not in said
 

@@ -47,14 +47,14 @@ def test_the_feed_tells_of_records_and_arrivals(run: Run, client: Client) -> Non
     second = factory.make_submission("Model Two")
     factory.make_judged(second, run.kernel.problem, speedup=0.9)
     told = entries(client)
-    assert ("record", "1. Problem allreduce: 1.30× by Model One") in told
+    assert ("record", "1. Problem allreduce: 1.30× on 2 ranks of cpu by Model One") in told
     assert {title for kind, title in told if kind == "submission"} == {
         f"Submission {run.kernel.submission_id}, zero-shot by Model One",
         f"Submission {second.pk}, zero-shot by Model Two",
     }
     factory.make_judged(second, run.kernel.problem, speedup=1.6)
     records = [title for kind, title in entries(client) if kind == "record"]
-    assert records == ["1. Problem allreduce: 1.60× by Model Two"]
+    assert records == ["1. Problem allreduce: 1.60× on 2 ranks of cpu by Model Two"]
 
 
 def test_the_feed_tells_no_record_that_chance_may_have_made(run: Run, client: Client) -> None:
@@ -64,14 +64,14 @@ def test_the_feed_tells_no_record_that_chance_may_have_made(run: Run, client: Cl
     LanguageModel.objects.filter(pk=house.model_id).update(is_baseline=True)
     factory.make_judged(house, factory.make_problem(3, "c"), speedup=2.0)
     records = [title for kind, title in entries(client) if kind == "record"]
-    assert records == ["1. Problem allreduce: 1.30× by Model One"]
+    assert records == ["1. Problem allreduce: 1.30× on 2 ranks of cpu by Model One"]
 
 
 def test_the_feed_counts_in_words(run: Run, client: Client) -> None:
-    assert "New on the leaderboard: 1 attempt a problem." in told_by(client)
+    assert "New on the leaderboard: 1 attempt a problem, judged on cpu, 2 ranks," in told_by(client)
     Submission.objects.filter(pk=run.kernel.submission_id).update(k=3)
     DataVersion.objects.bump()
-    assert "New on the leaderboard: 3 attempts a problem." in told_by(client)
+    assert "New on the leaderboard: 3 attempts a problem," in told_by(client)
 
 
 def told_by(client: Client) -> str:
@@ -116,7 +116,10 @@ def test_a_baseline_is_no_news_and_holds_no_place(run: Run, client: Client) -> N
     told = entries(client)
     assert len(told) == 2
     assert not [title for _, title in told if "NCCL" in title]
-    assert said_by(client, f"/badges/submissions/{baseline.pk}.svg")[0] == "PKB pass@1 100 %"
+    assert (
+        said_by(client, f"/badges/submissions/{baseline.pk}.svg")[0]
+        == "PKB 100 % faster than NCCL on 2 ranks of cpu"
+    )
     assert '<tr class="claimed"><th scope="row"' in client.get("/matrix").content.decode()
 
 
@@ -148,9 +151,15 @@ def test_a_badge_says_share_and_place(run: Run, client: Client) -> None:
     worse = factory.make_submission("Model Two")
     factory.make_judged(worse, run.kernel.problem, Verdict.TIMEOUT)
     best = run.kernel.submission
-    assert said_by(client, f"/badges/submissions/{best.pk}.svg")[0] == "PKB pass@1 50 % · place 1"
-    assert said_by(client, f"/badges/submissions/{worse.pk}.svg")[0] == "PKB pass@1 0 % · place 2"
-    assert said_by(client, f"/badges/models/{best.model.slug}.svg")[0].endswith("place 1")
+    assert (
+        said_by(client, f"/badges/submissions/{best.pk}.svg")[0]
+        == "PKB 50 % faster than NCCL on 2 ranks of cpu · places 1–2"
+    )
+    assert (
+        said_by(client, f"/badges/submissions/{worse.pk}.svg")[0]
+        == "PKB 0 % faster than NCCL on 2 ranks of cpu · places 1–2"
+    )
+    assert said_by(client, f"/badges/models/{best.model.slug}.svg")[0].endswith("places 1–2")
     claimed = factory.make_publication().results.all()[0].model
     assert said_by(client, f"/badges/models/{claimed.slug}.svg")[0] == "PKB not ranked yet"
 
@@ -170,7 +179,7 @@ def test_a_badge_is_wide_enough_and_escapes_names(client: Client) -> None:
     text = client.get(address).content.decode()
     assert "<b" not in text
     assert "\u202e" not in text
-    short, long = badges.width_px("pass@1 4 %"), badges.width_px("pass@1 41 % · place 3")
+    short, long = badges.width_px("4 % correct"), badges.width_px("41 % correct · place 3")
     assert 60 < short < long < 200
     etag = client.get(address)["ETag"]
     with CaptureQueriesContext(connection) as queries:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -19,6 +20,7 @@ from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import DataVersion, Hardware, LanguageModel, Problem, Run, Submission
 from leaderboard.read_model import problem_results
 from tests.leaderboard import factory
+from tests.leaderboard.timings import make_timing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.server]
 
@@ -310,3 +312,32 @@ def test_the_fastest_kernel_of_any_setting_stands_first(client: Client, problem:
     assert f"/runs/{fast.pk}/bundle.zip" in shown
     assert f"python -m evaluator run {problem.slug} kernel.py --world-size 4" in shown
     assert page.index('id="statement"') < page.index('class="figures"')
+
+
+def test_rows_stand_by_the_kernels_own_time(fast: Run, problem: Problem, client: Client) -> None:
+    # The fastest of all, next to a reference that was fast as well.
+    kernel = factory.make_kernel(factory.make_submission("Quick"), problem, source="# quick\n")
+    run = factory.make_run(kernel, **GPU, size="standard")
+    factory.finish(run, replace(factory.make_report(run), timing=make_timing(1.5, baseline=30.0)))
+    found = client.get(f"{problem.get_absolute_url()}.json").json()
+    for name in ("kernels", "attempts"):
+        timed = [row for row in found[name] if row["kernel_us"] is not None]
+        assert [row["model"] for row in timed] == ["Quick", "Fast", "Slow"]
+        assert [row["kernel_us"] for row in timed] == sorted(row["kernel_us"] for row in timed)
+        assert all(
+            row["baseline_us"] / row["kernel_us"] == pytest.approx(row["speedup"]) for row in timed
+        )
+        assert timed[0]["speedup"] < timed[1]["speedup"]
+    table = client.get(f"{problem.get_absolute_url()}.csv").content.decode()
+    assert next(csv.DictReader(io.StringIO(table)))["model"] == "Quick"
+    page = client.get(problem.get_absolute_url()).content.decode().partition("<tbody>")[2]
+    assert page.index("20.0 µs</td>") < page.index("30.0 µs</td>") < page.index("1.50×")
+
+
+def test_correct_attempts_come_first_where_nothing_is_timed(
+    problem: Problem, client: Client
+) -> None:
+    for verdict in (Verdict.TIMEOUT, Verdict.OK, Verdict.TIMEOUT, Verdict.OK):
+        factory.make_judged(factory.make_submission(), problem, verdict, placement="shared")
+    found = client.get(f"{problem.get_absolute_url()}.json").json()["attempts"]
+    assert [row["verdict"] for row in found] == ["ok", "ok", "timeout", "timeout"]

@@ -7,13 +7,17 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.core.management import call_command
+from django.test import Client
 
 from evaluator import Verdict
 from leaderboard.models import Kernel, Problem, Run, Submission, Summary
 from leaderboard.runs import imported_reports
 from tests.leaderboard import factory
 from tests.leaderboard.test_import_reports import PRODUCER, line_of
+from tooling import headings
+from tooling.screenshots import PAGES
 
 
 def _published(problem: Problem, verdict: Verdict, when: str, notes: str) -> dict[str, Any]:
@@ -45,9 +49,18 @@ def test_a_tree_of_which_more_is_judged_stays_one_submission(
     assert sorted(verdicts) == [(1, 1, 1), (2, 1, 0)]
 
 
-def test_the_shipped_files_are_fine(db: None) -> None:
-    call_command("sync_problems", stdout=StringIO())
-    call_command("import_reports", stdout=StringIO())
+@pytest.mark.server
+def test_the_shipped_files_are_fine_and_look_as_in_the_pictures(db: None, client: Client) -> None:
+    for command in ("sync_problems", "import_published", "import_reports"):
+        call_command(command, stdout=StringIO())
     lines = list(PRODUCER.read(imported_reports.SHIPPED.glob("*.jsonl.gz")))
     assert Run.objects.count() == len(lines)
     assert Submission.objects.count() >= len({line["notes"] for line in lines})
+    pictures = headings.known()
+    assert {name: list(pages) for name, pages in pictures.items()} == {
+        name: [path] for name, path in PAGES.items()
+    }
+    for name, pages in pictures.items():
+        for path, then in pages.items():
+            now = headings.of_page(client.get(path).text)
+            assert now == then, f"docs/images/{name}.png shows an older page: make screenshots"

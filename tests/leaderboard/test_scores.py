@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from evaluator.messages.report import Verdict
 from leaderboard.metrics import intervals, scores
+from leaderboard.metrics.dominance import LEAST_CHANGE, dominant
 from leaderboard.metrics.failures import FAILURE_MODES, failure_mode
 from leaderboard.metrics.scores import Attempts
 
@@ -215,3 +216,29 @@ def test_the_interval_of_a_mean_speedup_holds_it_and_needs_three_problems() -> N
     assert found.low == pytest.approx(2**0.5 * math.exp(-spread), rel=0.01)
     assert found.high == pytest.approx(2**0.5 * math.exp(spread), rel=0.01)
     assert intervals.geometric_interval(0.5, 0.25, 2) is None
+
+
+@given(st.dictionaries(st.integers(1, 87), SPEEDUPS, max_size=12))
+def test_the_dominant_problem_is_the_one_whose_absence_changes_the_mean_most(
+    speedups: dict[int, float],
+) -> None:
+    def without(left_out: int | None) -> float:
+        return statistics.geometric_mean(x for number, x in speedups.items() if number != left_out)
+
+    found = dominant({number: math.log(x) for number, x in speedups.items()})
+    changes = {n: math.log(without(n) / without(None)) for n in speedups if len(speedups) > 1}
+    if found is None:
+        assert all(abs(c) <= math.log1p(LEAST_CHANGE) + 1e-9 for c in changes.values())
+        return
+    assert abs(changes[found.problem]) == pytest.approx(max(map(abs, changes.values())))
+    assert found.speedup == pytest.approx(speedups[found.problem])
+    assert found.without == pytest.approx(without(found.problem))
+
+
+def test_one_slow_kernel_dominates_and_equals_do_not() -> None:
+    fast = dict.fromkeys(range(1, 10), math.log(2.4))
+    slow = dominant({**fast, 73: math.log(0.01)})
+    assert slow == pytest.approx((73, 0.01, 2.4))
+    assert dominant(fast) is None
+    assert dominant({73: math.log(0.01)}) is None
+    assert dominant({}) is None

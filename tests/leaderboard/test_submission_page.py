@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import plotly.graph_objects as go
 import pytest
@@ -305,3 +306,35 @@ def test_a_failed_check_is_listed_where_it_counts(problem: Problem, client: Clie
     shown = client.get(f"{address}/2/attempt-1?placement=full").text
     assert f"/runs/{failed.pk}" in shown
     assert f"/runs/{again.pk}" not in shown
+
+
+def test_what_was_never_judged_is_queued_and_has_no_score(problem: Problem, client: Client) -> None:
+    submission = factory.make_submission()
+    Submission.objects.filter(pk=submission.pk).update(trust="self-reported")
+    factory.make_run(factory.make_kernel(submission, problem))
+    address = f"/submissions/{submission.pk}"
+    page = client.get(address).text
+    assert '<span class="chip queued">queued</span>' in page
+    assert client.get(f"{address}.json").json()["score"] is None
+    without = factory.make_submission("Model Two")
+    Submission.objects.filter(pk=without.pk).update(trust="self-reported")
+    page = client.get(f"/submissions/{without.pk}").text
+    assert '<span class="chip not-scored">not scored</span>' in page
+    assert "pass@1" not in page
+    assert "self-reported" not in page
+    assert "of 1 problem" not in page
+
+
+def test_a_share_of_a_model_stands_with_its_own_denominator(
+    problem: Problem, client: Client
+) -> None:
+    factory.make_publication("Model One")
+    beyond = factory.make_problem(2, "gather")
+    Problem.objects.filter(pk=beyond.pk).update(ranked_from=8)  # factory runs have two ranks
+    slug = factory.make_judged(factory.make_submission(), problem).kernel.submission.model.slug
+    table = client.get(f"/models/{slug}").text.partition('id="categories"')[2]
+    row = table.partition("<tbody>")[2].partition("</tr>")[0]
+    shown = re.findall(r">([\d.]+)<span class=\"of\">/(\d+)</span>", row)
+    assert shown == [("1", "1"), ("2", "17")]
+    figure = client.get(f"/figures/model-categories.csv?model={slug}").text.splitlines()
+    assert figure[1].split(",")[1:] == ["100.0", str(100 * (2 / 17))], figure
