@@ -89,6 +89,8 @@ def unranked(run: Run) -> str:
     submission."""
     if run.kernel.submission.is_practice:
         return f"{PRACTICE.capitalize()}: it does not count."
+    if run.status in (Status.FAILED, Status.CANCELLED):
+        return ""
     problem = run.kernel.problem
     why = too_few_ranks(run.world_size, problem.ranked_from)
     if not why:

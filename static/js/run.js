@@ -38,6 +38,8 @@
       bar.value = done;
     } else bar.removeAttribute("value");
     fill("elapsed", run.elapsed_s == null ? null : spelt(run.elapsed_s));
+    fill("tried", run.tried ?? "");
+    page.querySelector("[data-tried]").hidden = !run.tried;
     fill("no_host", run.no_host ?? "");
     page.querySelector("[data-unserved]").hidden = !run.no_host;
     fill("waits_for", run.waits_for ?? "");
@@ -51,6 +53,9 @@
         return line;
       }),
     );
+    // Its owner may cancel it only while it waits.
+    const cancel = page.querySelector("[data-cancel]");
+    if (cancel?.dataset.cancel === "queued") cancel.hidden = run.status !== "queued";
     let past = true;
     for (const step of page.querySelectorAll("[data-phase]")) {
       const here = step.dataset.phase === (run.phase || run.status);
