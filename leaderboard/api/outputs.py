@@ -12,7 +12,7 @@ from leaderboard.models import Run, Status, Submission
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.rulings import told
 from leaderboard.models.runs import TIMES
-from leaderboard.models.staleness import why_stale
+from leaderboard.models.staleness import not_scored, why_stale
 from leaderboard.models.waiting import ahead_of, no_host, tried, waited_s
 from leaderboard.read_model.withholding import declines_told
 
@@ -180,6 +180,7 @@ class RunOut(RunLineOut):
     queue_position = serializers.SerializerMethodField()
     waiting_s = serializers.SerializerMethodField()
     tried = serializers.SerializerMethodField()
+    not_scored = serializers.SerializerMethodField()
     declines = serializers.SerializerMethodField()
     waits_for = serializers.SerializerMethodField()
     no_host = serializers.SerializerMethodField()
@@ -212,6 +213,10 @@ class RunOut(RunLineOut):
     def get_tried(self, run: Run) -> str | None:
         """Say why a run waits again after a try, and when the next may begin; else null."""
         return tried(run)
+
+    def get_not_scored(self, run: Run) -> str | None:
+        """Say why its result is not scored, known before it is judged; else null."""
+        return not_scored(run) or None
 
     @extend_schema_field(DeclineOut(many=True))
     def get_declines(self, run: Run) -> list[object]:

@@ -20,7 +20,7 @@ from leaderboard.models.abilities import waiting_for
 from leaderboard.models.choices import PHASES, longest_s
 from leaderboard.models.rulings import told
 from leaderboard.models.runs import FINAL
-from leaderboard.models.staleness import why_stale
+from leaderboard.models.staleness import not_scored, why_stale
 from leaderboard.models.waiting import ahead_of, no_host, tried, waited_s
 from leaderboard.read_model.withholding import WITHHELD, closed_to, declines_told, hushed
 from leaderboard.run_pages.evidence import contents, evidence, run_facts
@@ -48,7 +48,7 @@ MECHANISM_COLUMNS = ("tag", "evidence", "detail")
 # What of its record the page shows by itself.
 RECORDED = (
     *("queue_position", "waiting_s", "host", "declines", "waits_for", "practice"),
-    *("ruling", "no_host", "tried"),
+    *("ruling", "no_host", "tried", "not_scored"),
 )
 # Profiling is optional and teardown takes no visible time: readers see these.
 SHOWN_PHASES = ("queued", "build", "verify", "timed")
@@ -138,6 +138,7 @@ def run_record(found: Run, queue_position: int | None, declines: Sequence[JsonDi
         "queue_position": queue_position,
         "waiting_s": waited_s(found),
         "tried": tried(found),
+        "not_scored": not_scored(found) or None,
         "declines": declines,
         "waits_for": waiting_for([found]).get(found.pk),
         "no_host": no_host(found),

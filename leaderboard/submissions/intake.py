@@ -25,6 +25,7 @@ from leaderboard.models import (
     Source,
     Submission,
     Visibility,
+    WorkerHost,
 )
 from leaderboard.models.model_names import known_as, model_slug
 from leaderboard.submissions.archives import shown
@@ -213,11 +214,12 @@ def _check_candidates(
     problems = {str(p.number): p for p in Problem.objects.all()}
     problems |= {problem.slug: problem for problem in problems.values()}
     known = list(Hardware.objects.all())
+    served = set(WorkerHost.objects.serving().values_list("queue", flat=True)) if requested else ()
     checked, errors = [], {}
     for candidate in candidates:
         try:
             problem = checked_problem(candidate, problems)
-            target = target_for(candidate, problem, requested, known) if requested else None
+            target = requested and target_for(candidate, problem, requested, known, served)
         except RequestError as error:
             errors[candidate.where] = error
         else:

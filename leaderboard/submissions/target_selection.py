@@ -45,10 +45,15 @@ class TargetRequest:
 
 
 def target_for(
-    candidate: Candidate, problem: Problem, requested: TargetRequest, known: Sequence[Hardware]
+    candidate: Candidate,
+    problem: Problem,
+    requested: TargetRequest,
+    known: Sequence[Hardware],
+    served: Collection[str] = (),
 ) -> Target:
-    """Return the target of a candidate. Raises RequestError where the problem, the backend or the
-    `known` hardware cannot do it."""
+    """Return the target of a candidate. Of classes of hardware that fit, those that are `served`
+    by a host now go first. Raises RequestError where the problem, the backend or the `known`
+    hardware cannot do it."""
     placement = requested.placement or FULL
     device = _device(candidate, requested, known)
     default = _default(candidate, problem, requested, known, device)
@@ -64,6 +69,8 @@ def target_for(
     least = world_size if is_timed(placement) else 1
     fitting = {one.slug: one.max_world_size for one in _with_device(known, device, least)}
     asked = f"{world_size} ranks on {device}"
+    if requested.hardware is None:
+        fitting = {name: most for name, most in fitting.items() if name in served} or fitting
     return Target(
         hardware=_hardware(fitting, requested.hardware, candidate.tree, asked),
         device=device,
@@ -106,25 +113,30 @@ def _default(
     device: str,
 ) -> Default:
     """Return the rest: as the source or a published tree says, with its ranks where some host has
-    them."""
+    them; else on GPUs the fewest ranks that the problem is ranked from."""
     default, tree = DEFAULTS[device], candidate.tree
     if device != "cuda":
         return default
-    is_shared = requested.placement == SHARED
+    is_shared, allowed = requested.placement == SHARED, problem.payload["world_sizes"]
     hosts = [h for h in known if h.device == device and requested.hardware in (None, h.slug)]
     most = MOST_RANKS if is_shared else max((host.max_world_size for host in hosts), default=0)
     told = tree.world_size if tree else None
-    ranks = ranks_of(candidate.source, candidate.backend) or told or default.world_size
-    is_had = ranks <= most and ranks in problem.payload["world_sizes"]
-    usual = default.world_size
+    ranks = ranks_of(candidate.source, candidate.backend) or told
+    usual = default.world_size if is_shared else fewest_ranked(problem)
     if requested.hardware:  # with fewer GPUs than usual, as many as it has
-        fitting = [n for n in problem.payload["world_sizes"] if n <= min(most, usual)]
+        fitting = [n for n in allowed if n <= min(most, default.world_size)]
         usual = max(fitting, default=usual)
     return replace(
         default,
-        world_size=ranks if is_had else usual,
+        world_size=ranks if ranks and ranks <= most and ranks in allowed else usual,
         dtype=(tree.dtype if tree else None) or default.dtype,
     )
+
+
+def fewest_ranked(problem: Problem) -> int:
+    """Return the fewest ranks on which a result for the problem counts."""
+    sizes: list[int] = problem.payload["world_sizes"]
+    return min((n for n in sizes if n >= problem.ranked_from), default=problem.ranked_from)
 
 
 def _hardware(fitting: Mapping[str, int], slug: str | None, tree: Tree | None, asked: str) -> str:
