@@ -27,7 +27,6 @@ from leaderboard.run_pages.evidence import contents, evidence, run_facts
 from leaderboard.run_pages.reproduce import reproduction
 from leaderboard.run_pages.run_figures import run_called
 from leaderboard.run_pages.times import call_times
-from leaderboard.submissions.editing import may_cancel
 
 ReportRows = Iterator[list[object]]
 CHECK_COLUMNS = (
@@ -78,10 +77,9 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
     return Page(
         template="run.html",
         section="",
-        context=lambda: {
+        context={
             **shown,
             "run": {**run_facts(found, report), **_facts(found, record)},
-            "may_cancel": may_cancel(request.user, named),
             "contents": contents(shown),
             "open": not found.is_final,
             "withheld": WITHHELD if is_closed else "",

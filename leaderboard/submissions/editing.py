@@ -41,7 +41,7 @@ def is_own(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bo
 def may_cancel(user: AbstractBaseUser | AnonymousUser, run: Run) -> bool:
     """Return True for staff with that permission, and for who owns the submission while its run
     waits."""
-    if run.is_final:
+    if run.is_final or not user.is_authenticated:
         return False
     return may(user, END_RUNS) or (
         run.status == Status.QUEUED and is_own(user, run.kernel.submission)

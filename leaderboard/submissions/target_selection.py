@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.request_error import Faults, RequestError
 from leaderboard.models import Hardware, Problem
 from leaderboard.models.choices import FULL, SHARED, is_timed
 from leaderboard.submissions.archives import shown
@@ -59,13 +59,12 @@ def target_for(
     default = _default(candidate, problem, requested, known, device)
     world_size = requested.world_size or default.world_size
     size, dtype = requested.size or default.size, requested.dtype or default.dtype
-    able = ["cpu", "cuda"] if candidate.backend in CPU_BACKENDS else ["cuda"]
-    if requested.device or device in able:
-        _check("device", device, able, f"{candidate.backend} kernels")
-    else:
-        slugs = sorted(one.slug for one in known if one.device in able)
-        _check("hardware", requested.hardware, slugs, f"{candidate.backend} kernels")
-    check_problem_has(problem, world_size, size, dtype)
+    faults = Faults()
+    with faults.gathered():
+        _check_device(candidate, requested, known, device)
+    with faults.gathered():
+        check_problem_has(problem, world_size, size, dtype)
+    faults.raise_any()
     least = world_size if is_timed(placement) else 1
     fitting = {one.slug: one.max_world_size for one in _with_device(known, device, least)}
     asked = f"{world_size} ranks on {device}"
@@ -82,6 +81,18 @@ def target_for(
     )
 
 
+def _check_device(
+    candidate: Candidate, requested: TargetRequest, known: Sequence[Hardware], device: str
+) -> None:
+    """Raise RequestError for a device that does not run the backend, at what asked for it."""
+    able = ["cpu", "cuda"] if candidate.backend in CPU_BACKENDS else ["cuda"]
+    if requested.device or device in able:
+        _check("device", device, able, f"{candidate.backend} kernels")
+    else:
+        slugs = sorted(one.slug for one in known if one.device in able)
+        _check("hardware", requested.hardware, slugs, f"{candidate.backend} kernels")
+
+
 def _device(candidate: Candidate, requested: TargetRequest, known: Sequence[Hardware]) -> str:
     """Return the device asked for, else that of the hardware asked for, else what the backend
     runs on as a rule."""
@@ -96,13 +107,17 @@ def _with_device(known: Sequence[Hardware], device: str, least: int) -> list[Har
 
 
 def check_problem_has(problem: Problem, world_size: int, size: str, dtype: str) -> None:
-    """Raise RequestError unless the problem, as it now stands, can be judged like that."""
+    """Raise RequestError, with all that is wrong, unless the problem, as it now stands, can be
+    judged like that."""
+    faults = Faults()
     for name, value, allowed in (
         ("world_size", world_size, problem.payload["world_sizes"]),
         ("size", size, problem.payload["sizes"]),
         ("dtype", dtype, problem.payload["tolerances"]),
     ):
-        _check(name, value, allowed, problem.slug)
+        with faults.gathered():
+            _check(name, value, allowed, problem.slug)
+    faults.raise_any()
 
 
 def _default(

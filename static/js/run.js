@@ -24,6 +24,22 @@
     return told.map((part) => part.join(" ")).join(" ");
   };
 
+  // The page is the same for everybody, so who may cancel is asked for, again with each status: its
+  // owner may only while it waits.
+  const cancel = page.querySelector("[data-cancel]");
+  let asked = null;
+  const offer = async (status) => {
+    if (!cancel || status === asked) return;
+    asked = status;
+    try {
+      const answer = await fetch(`${cancel.firstElementChild.getAttribute("href")}.json`);
+      cancel.hidden = !(await answer.json()).may_cancel;
+    } catch {
+      cancel.hidden = true;
+    }
+  };
+  offer(page.querySelector('[data-field="status"]').textContent);
+
   const show = (run) => {
     fill("status", run.status);
     fill("queue_position", run.queue_position);
@@ -53,9 +69,7 @@
         return line;
       }),
     );
-    // Its owner may cancel it only while it waits.
-    const cancel = page.querySelector("[data-cancel]");
-    if (cancel?.dataset.cancel === "queued") cancel.hidden = run.status !== "queued";
+    offer(run.status);
     let past = true;
     for (const step of page.querySelectorAll("[data-phase]")) {
       const here = step.dataset.phase === (run.phase || run.status);

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from leaderboard.models import Run
+from leaderboard.models import Run, Submission
 from leaderboard.models.waiting import tried, waited_s
 from tests.leaderboard import factory
 
@@ -84,7 +84,16 @@ def test_only_who_may_cancel_is_offered_to(
     factory.make_user("other")
     if who:
         client.force_login(User.objects.get(username=who))
-    link = f'href="/runs/{run.id}/cancel"'
-    assert (link in client.get(f"/runs/{run.id}").text) is while_waiting
+    page, asked = client.get(f"/runs/{run.id}").text, f"/runs/{run.id}/cancel.json"
+    assert f'<p data-cancel hidden><a class="button plain" href="/runs/{run.id}/cancel"' in page
+    assert client.get(asked).json() == {"may_cancel": while_waiting}
     factory.start(run)
-    assert (link in client.get(f"/runs/{run.id}").text) is while_running
+    assert client.get(asked).json() == {"may_cancel": while_running}
+
+
+def test_nobody_hears_of_a_private_run_by_asking_who_may_cancel_it(
+    run: Run, client: Client
+) -> None:
+    Submission.objects.update(visibility="private")
+    client.force_login(factory.make_user("other"))
+    assert client.get(f"/runs/{run.id}/cancel.json").status_code == 404
