@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from evaluator.messages.languages import languages
 from leaderboard.kit.request_error import Faults, RequestError, together
 from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
@@ -23,6 +22,7 @@ from leaderboard.submissions.archives import (
     told_limit,
 )
 from leaderboard.submissions.attempt_archives import NOTHING, Told, told_by
+from leaderboard.submissions.kernel_needs import backend_found
 from leaderboard.submissions.trees import (
     BACKEND,
     Tree,
@@ -120,7 +120,7 @@ def kernels_in(fields: Mapping[str, Any]) -> HandedIn:
         source = decoded(fields["source"].encode())
     except RequestError as error:
         return HandedIn(candidates=[], fault=error)
-    backend = fields.get("backend") or languages(source)[0].value
+    backend = fields.get("backend") or backend_found(source)
     named = {"problem": fields["problem"], "backend": backend, "step": fields.get("step") or 1}
     return HandedIn(candidates=[Candidate(**named, source=source, attempt=attempt)])
 
