@@ -123,13 +123,16 @@ def _meant(tree: ast.AST, name: str, kernels: Collection[str]) -> list[str]:
     if name in kernels:
         return [name]
     return [
-        part.id
+        used
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        and any(isinstance(one, ast.Name) and one.id == name for one in node.targets)
-        for part in ast.walk(node.value)
-        if isinstance(part, ast.Name) and part.id in kernels
+        if isinstance(node, ast.Assign) and name in _names(*node.targets)
+        for used in _names(node.value)
+        if used in kernels
     ]
+
+
+def _names(*trees: ast.AST) -> list[str]:
+    return [one.id for tree in trees for one in ast.walk(tree) if isinstance(one, ast.Name)]
 
 
 def _code(source: str | None, line: int) -> str:

@@ -47,6 +47,8 @@ def test_launches_are_found_in_triton_and_cuda() -> None:
     assert launches(CUDA) == [Launch("copy", 4), Launch("wait_all", 5), Launch("meet", 6)]
     either = TRITON.replace("spin[(1,)]", "one = spin if x else None\n    one[(1,)]")
     assert launches(either) == [Launch("spin", 9)]
+    pair = TRITON.replace("spin[(1,)]", "one, count = spin, 2\n    one[(1,)]")
+    assert launches(pair) == [Launch("spin", 9)]
     assert launches("def solution(:\n") == []
     assert launches("x[0](1)\n") == []
 

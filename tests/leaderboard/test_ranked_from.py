@@ -179,3 +179,15 @@ def test_before_the_wait_a_run_says_that_it_is_not_scored(
     assert said in text_of(client, f"/runs/{run.pk}")
     _, ranked = handed_in(send, 1, device="cpu")
     assert "not scored" not in text_of(client, f"/runs/{ranked.pk}")
+
+
+def test_a_run_that_ended_without_a_verdict_is_not_called_judged(
+    ring: Problem, client: Client
+) -> None:
+    run = factory.make_run(factory.make_kernel(factory.make_submission(), ring))
+    ended = {"status": "failed", "verdict": "infra_error", "message": "It failed 3 times."}
+    Run.objects.filter(pk=run.pk).update(**ended, finished_at=timezone.now())
+    page = text_of(client, f"/runs/{run.pk}")
+    assert "It failed 3 times." in page
+    assert "Judged on" not in page
+    assert "<dt>Ended</dt>" in page
