@@ -128,6 +128,7 @@ urlpatterns = [
     path("kernels/<slug:digest>/bundle.zip", bundles.of_kernel, name="kernel-bundle"),
     *twins("runs/<uuid:run_id>", run.run, "run"),
     path("runs/<uuid:run_id>/cancel", cancel.cancel, name="cancel-run"),
+    path("runs/<uuid:run_id>/cancel.json", cancel.may_cancel, name="may-cancel-run"),
     path("runs/<uuid:run_id>/bundle.zip", bundles.of_run, name="run-bundle"),
     path("runs/<uuid:run_id>/trace.json", trace.of_run, name="run-trace"),
     *twins("submissions/<submission:address>", submission.submission, "submission"),

@@ -59,7 +59,7 @@ def short(document: dict[str, Any]) -> str:
 def _in_short(entry: Mapping[str, Any]) -> dict[str, Any]:
     parts = ("name", "annotation", "default")
     return {
-        **{name: entry[name] for name in ("number", "slug", "title", "world_sizes")},
+        **{name: entry[name] for name in ("number", "slug", "title", "world_sizes", "ranked_from")},
         "parameters": [[each[part] for part in parts] for each in entry["signature"]],
         "sizes": list(entry["sizes"]),
         "dtypes": list(entry["tolerances"]),

@@ -34,6 +34,7 @@ class Problem(NamedTuple):
     title: str
     parameters: tuple[Parameter, ...]
     world_sizes: tuple[int, ...]
+    ranked_from: int
     sizes: tuple[str, ...]
     dtypes: tuple[str, ...]
     peer_access: bool

@@ -13,7 +13,8 @@ from .catalogue import BACKENDS, CPU_BACKENDS, Parameter, Problem, problem_calle
 from .failures import Misused
 from .sources import MAX_SOURCE_BYTES, Member, Named, named
 
-USUAL_RANKS = 4  # on GPUs, where nobody says another number
+CPU_RANKS = 2  # where nobody says another number; on GPUs the fewest that are ranked
+SHARED_RANKS = 4
 REFUSED, FAILS, NOTE = "refused", "fails", "note"
 
 
@@ -158,7 +159,28 @@ def _setting_findings(known: _Known, wanted: WantedSetting) -> list[Finding]:
         ]
     if backend is not None and known.device == "cpu" and backend not in CPU_BACKENDS:
         found.append(f"{backend} kernels are judged on GPUs")
-    return [Finding(REFUSED, text) for text in found]
+    refused = [Finding(REFUSED, text) for text in found]
+    return [*refused, *_not_scored(known, wanted)]
+
+
+def _not_scored(known: _Known, wanted: WantedSetting) -> list[Finding]:
+    """Note that a run will not be scored, for it has fewer ranks than its problem is ranked
+    from."""
+    problem, ranks = known.problem, _ranks(known, wanted)
+    if problem is None or ranks >= problem.ranked_from:
+        return []
+    least = problem.ranked_from
+    text = f"practice: not scored on {ranks} ranks, this problem is ranked from {least}"
+    return [Finding(NOTE, f"{text}; say --device cuda --world-size {least}")]
+
+
+def _ranks(known: _Known, wanted: WantedSetting) -> int:
+    """Return the ranks that are asked for, else those that the site chooses."""
+    if wanted.world_size or known.device == "cpu":
+        return wanted.world_size or CPU_RANKS
+    if wanted.placement == "shared" or known.problem is None:
+        return SHARED_RANKS
+    return known.problem.ranked_from
 
 
 def _needs(
@@ -182,7 +204,7 @@ def _needs(
     found = needs(
         source,
         backend,
-        world_size=wanted.world_size or (min(fixed) if len(fixed) == 1 else USUAL_RANKS),
+        world_size=wanted.world_size or (min(fixed) if len(fixed) == 1 else _ranks(known, wanted)),
         peer_access=problem is None or problem.peer_access,
         multicast=problem is not None and problem.multicast,
         placement=placement,

@@ -98,6 +98,10 @@ def _say_accepted(answer: dict[str, Any]) -> None:
         say(f"  run {run['id']}  {run['problem']}")
     for run, why in answer.get("waiting", {}).items():
         say(f"  run {run} waits: {why}")
+    for run, why in answer.get("not_scored", {}).items():
+        say(f"  run {run}: {why}")
+    for why in answer.get("no_host", []):
+        say(f"  {why}")
 
 
 def _of_source(path: Path, arguments: Namespace) -> _Request:

@@ -81,7 +81,7 @@ def _where(run: dict[str, Any]) -> str:
         progress = run.get("progress") or {}
         return f"{run.get('phase')}, {progress.get('done')} of {progress.get('total')}"
     place = f"queued, place {run.get('queue_position')}"
-    return f"{place}; {run['waits_for']}" if run.get("waits_for") else place
+    return "; ".join([place, *(run[name] for name in ("tried", "waits_for") if run.get(name))])
 
 
 def say_verdict(run: dict[str, Any]) -> None:

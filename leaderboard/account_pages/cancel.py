@@ -1,4 +1,5 @@
-"""Cancels a run for who may: its owner while it waits, and staff with that permission."""
+"""Cancels a run for who may, and says who that is: its owner while it waits, and staff with that
+permission."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ import uuid
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods
 
 from leaderboard.kit.permissions import END_RUNS, may
 from leaderboard.kit.request_error import RequestError
@@ -34,3 +35,11 @@ def cancel(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     except RequestError as error:
         return render(request, "cancel.html", {**context, "error": error}, status=error.status)
     return redirect(found)
+
+
+@never_cache
+@require_GET
+def may_cancel(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Answer whether who asks may cancel a run now: its page is the same for everybody."""
+    found = get_object_or_404(Run.objects.reachable_by(request.user), pk=run_id)
+    return JsonResponse({"may_cancel": editing.may_cancel(request.user, found)})

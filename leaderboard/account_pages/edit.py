@@ -37,7 +37,7 @@ def edit(request: HttpRequest, number: int) -> HttpResponse:
     try:
         editing.edit(found, request.user, form.values)
     except RequestError as error:
-        add_field_errors(form, error)
+        add_field_errors(form, error.fields)
         return shown(request, found, form, error=error, status=error.status)
     return redirect(found)
 

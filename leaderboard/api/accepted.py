@@ -8,6 +8,7 @@ from rest_framework import serializers
 from leaderboard.api.outputs import Output, Shape
 from leaderboard.models import Run
 from leaderboard.models.abilities import waiting_for
+from leaderboard.models.staleness import not_scored
 from leaderboard.models.waiting import without_host
 from leaderboard.submissions.intake import Accepted
 from leaderboard.submissions.seen_before import seen_before
@@ -34,6 +35,7 @@ class AcceptedOut(Output):
     runs = AcceptedRunOut(many=True)
     waiting = serializers.SerializerMethodField()
     no_host = serializers.SerializerMethodField()
+    not_scored = serializers.SerializerMethodField()
     seen_before = serializers.SerializerMethodField()
 
     @extend_schema_field(SeenOut(many=True))
@@ -49,6 +51,11 @@ class AcceptedOut(Output):
     def get_no_host(self, accepted: Accepted) -> list[str]:
         """Return a sentence for each class of hardware whose runs no host judges now."""
         return sorted(without_host({run.hardware_id for run in accepted.runs}).values())
+
+    def get_not_scored(self, accepted: Accepted) -> dict[str, str]:
+        """Return by id the runs whose results will not be scored, each with why, in sentences."""
+        told = {str(run.pk): not_scored(run) for run in accepted.runs}
+        return {run: why for run, why in told.items() if why}
 
     def get_url(self, accepted: Accepted) -> str:
         return self.address_of(accepted.submission)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from django.core.exceptions import ValidationError as DjangoValidationError
 from rest_framework import serializers
 from rest_framework.request import Request
 
@@ -28,11 +31,23 @@ Validated = dict[str, Any]
 
 class Input(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
+        """Return the fields; raise ValidationError naming all that are wrong."""
+        known = ", ".join(self.fields)
         unknown = sorted(set(data) - set(self.fields))
-        if unknown:
-            known = ", ".join(self.fields)
-            raise serializers.ValidationError({str(unknown[0]): [f"Unknown; known are: {known}."]})
-        return super().to_internal_value(data)
+        faults: dict[str, Any] = {str(one): [f"Unknown; known are: {known}."] for one in unknown}
+        faults |= self.misplaced(set(data))
+        found: Any = {}
+        try:
+            found = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            faults |= dict(error.detail)  # type: ignore[arg-type]
+        if faults:
+            raise serializers.ValidationError(faults)
+        return found
+
+    def misplaced(self, given: set[str]) -> dict[str, list[str]]:
+        """Return what is wrong with these names of fields together, by name."""
+        return {}
 
 
 class Amount(serializers.FloatField):
@@ -54,6 +69,17 @@ def validated(shape: type[Input], request: Request) -> Validated:
     given.is_valid(raise_exception=True)
     fields: Validated = given.validated_data
     return fields
+
+
+def valid_part(shape: type[Input], request: Request) -> Validated:
+    """Return those fields of a request's body that can be read alone."""
+    found: Validated = {}
+    given: Mapping[str, Any] = request.data  # type: ignore[assignment]
+    for name, field in shape().fields.items():
+        if name in given:
+            with suppress(serializers.ValidationError, DjangoValidationError):
+                found[name] = field.run_validation(given[name])
+    return found
 
 
 class SubmissionIn(Input):
@@ -90,18 +116,14 @@ class SubmissionIn(Input):
     profile = serializers.ChoiceField(choices=PROFILES, required=False)
     placement = serializers.ChoiceField(choices=PLACEMENTS, required=False)
 
-    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
+    def misplaced(self, given: set[str]) -> dict[str, list[str]]:
         single = {"problem", "backend", "source"}
-        if "archive" in attrs:
-            if both := single & set(attrs):
-                raise serializers.ValidationError(
-                    {name: ["Leave it out: the archive's file names say it."] for name in both}
-                )
-        elif missing := (single | {"model"}) - set(attrs):
-            raise serializers.ValidationError(
-                {name: ["Needed, unless an archive is sent."] for name in missing}
-            )
-        return attrs
+        if "archive" in given:
+            says = "Leave it out: the archive's file names say it."
+            return {name: [says] for name in single & given}
+        return {
+            name: ["Needed, unless an archive is sent."] for name in (single | {"model"}) - given
+        }
 
 
 class EditIn(Input):

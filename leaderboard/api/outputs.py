@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -13,8 +12,8 @@ from leaderboard.models import Run, Status, Submission
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.rulings import told
 from leaderboard.models.runs import TIMES
-from leaderboard.models.staleness import why_stale
-from leaderboard.models.waiting import ahead_of, no_host
+from leaderboard.models.staleness import not_scored, why_stale
+from leaderboard.models.waiting import ahead_of, no_host, tried, waited_s
 from leaderboard.read_model.withholding import declines_told
 
 Shape = serializers.Serializer[Any]
@@ -180,6 +179,8 @@ class RunOut(RunLineOut):
     progress = ProgressOut(source="*")
     queue_position = serializers.SerializerMethodField()
     waiting_s = serializers.SerializerMethodField()
+    tried = serializers.SerializerMethodField()
+    not_scored = serializers.SerializerMethodField()
     declines = serializers.SerializerMethodField()
     waits_for = serializers.SerializerMethodField()
     no_host = serializers.SerializerMethodField()
@@ -205,10 +206,17 @@ class RunOut(RunLineOut):
         """Return its place in the queue; 1 is next."""
         return ahead_of(run) + 1 if run.status == Status.QUEUED else None
 
-    def get_waiting_s(self, run: Run) -> int | None:
-        if run.status != Status.QUEUED:
-            return None
-        return int((timezone.now() - run.created_at).total_seconds())
+    def get_waiting_s(self, run: Run) -> int:
+        """Return the seconds since it was asked for, until now or until its last try began."""
+        return waited_s(run)
+
+    def get_tried(self, run: Run) -> str | None:
+        """Say why a run waits again after a try, and when the next may begin; else null."""
+        return tried(run)
+
+    def get_not_scored(self, run: Run) -> str | None:
+        """Say why its result is not scored, known before it is judged; else null."""
+        return not_scored(run) or None
 
     @extend_schema_field(DeclineOut(many=True))
     def get_declines(self, run: Run) -> list[object]:

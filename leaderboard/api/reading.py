@@ -153,9 +153,8 @@ def run(request: Request, run_id: UUID) -> Response:
     found = get_object_or_404(ruled, pk=run_id)
     shown = told_run(request.user, found)
     data = dict(outputs.RunOut(shown, context={"request": request}).data)
-    waited = data["waiting_s"]
     # The wait alone is worth an answer every ten seconds only.
-    named = {**data, "waiting_s": None if waited is None else waited // 10}
+    named = {**data, "waiting_s": data["waiting_s"] // 10}
     text = json.dumps(named, cls=JSONEncoder, sort_keys=True)
     etag = f'W/"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
     if etag in parse_etags(request.headers.get("If-None-Match", "")):

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from leaderboard.api import outputs
 from leaderboard.api.accepted import AcceptedOut
-from leaderboard.api.inputs import EditIn, SubmissionIn, Validated, validated
+from leaderboard.api.inputs import EditIn, SubmissionIn, Validated, valid_part, validated
 from leaderboard.api.paging import CURSOR, MINE, page_shape
 from leaderboard.api.parsing import ObjectParser
 from leaderboard.api.reading import submission, submissions
@@ -25,7 +25,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Run, Submission, Visibility
 from leaderboard.runs import evaluation
 from leaderboard.submissions import editing
-from leaderboard.submissions.intake import Metadata, accept
+from leaderboard.submissions.intake import Metadata, accept, faults_beside
 from leaderboard.submissions.sources import kernels_in
 from leaderboard.submissions.target_selection import TargetRequest
 
@@ -61,7 +61,7 @@ TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile",
 def submissions_or_submit(request: Request) -> Response:
     if request.method != "POST":
         return submissions(request)
-    fields = validated(SubmissionIn, request)
+    fields = _fields(request)
     if isinstance(request.data, QueryDict) and "archive" not in fields:
         # A form is decoded with replacements, so a source in it need not be the one that was sent.
         raise ValidationError({"archive": ["A form carries an archive; send one source as JSON."]})
@@ -69,11 +69,26 @@ def submissions_or_submit(request: Request) -> Response:
         _user(request),
         _metadata(fields),
         kernels_in(fields),
-        TargetRequest(**{name: fields[name] for name in TARGET_FIELDS if name in fields}),
+        _target(fields),
         idempotency_key=_idempotency_key(request),
     )
     body = AcceptedOut(accepted, context={"request": request}).data
     return Response(body, status=201 if accepted.is_new else 200)
+
+
+def _fields(request: Request) -> Validated:
+    """Return the fields of a submission. Raises ValidationError that names what is wrong with
+    their form and, as far as they can be read, with what they say."""
+    try:
+        return validated(SubmissionIn, request)
+    except ValidationError as error:
+        part = valid_part(SubmissionIn, request)
+        told = faults_beside(_metadata({"harness": Harness.AGENTIC, **part}), part, _target(part))
+        raise ValidationError({**told, **dict(error.detail)}) from None  # type: ignore[arg-type]
+
+
+def _target(fields: Validated) -> TargetRequest:
+    return TargetRequest(**{name: fields[name] for name in TARGET_FIELDS if name in fields})
 
 
 @extend_schema(
@@ -131,6 +146,7 @@ def _idempotency_key(request: Request) -> str | None:
             "bad_idempotency_key",
             "The Idempotency-Key is not 1 to 200 printable ASCII characters.",
             "Use a fresh UUID for each new request.",
+            fields={"Idempotency-Key": "1 to 200 printable ASCII characters"},
         )
     return key
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 
 class RequestError(Exception):
@@ -33,3 +34,41 @@ class RequestError(Exception):
         if self.fields:
             error["fields"] = self.fields
         return {"error": error}
+
+
+class Faults:
+    """Collects the faults of one request, so that its sender can mend all of them at once."""
+
+    def __init__(self) -> None:
+        self.found: list[RequestError] = []
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Keep the fault that is raised inside, and go on after it."""
+        try:
+            yield
+        except RequestError as error:
+            self.found.append(error)
+
+    def raise_any(self) -> None:
+        """Raise what was found, as one error."""
+        if self.found:
+            raise together(self.found)
+
+
+def together(errors: Sequence[RequestError]) -> RequestError:
+    """Return several faults as one, which has the fields of all and the code of the first."""
+    first, *more = errors
+    if not more:
+        return first
+    fields: dict[str, str] = {}
+    for error in errors:
+        for name, said in (error.fields or {"request": f"{error.message} {error.fix}"}).items():
+            fields.setdefault(name, said)
+    return RequestError(
+        first.code,
+        " ".join(dict.fromkeys(error.message for error in errors)),
+        " ".join(dict.fromkeys(error.fix for error in errors)),
+        status=max(error.status for error in errors),
+        fields=fields,
+    )

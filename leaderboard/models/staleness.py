@@ -89,12 +89,30 @@ def unranked(run: Run) -> str:
     submission."""
     if run.kernel.submission.is_practice:
         return f"{PRACTICE.capitalize()}: it does not count."
+    if run.status in (Status.FAILED, Status.CANCELLED):
+        return ""
     problem = run.kernel.problem
     why = too_few_ranks(run.world_size, problem.ranked_from)
     if not why:
         return ""
     reason = f", because {problem.ranked_from_reason}" if problem.ranked_from_reason else ""
     return f"{why[0].upper()}{why[1:]}: it does not count{reason}."
+
+
+def not_scored(run: Run) -> str:
+    """Say in sentences, before a run is judged, that its result will not be scored, and why; empty
+    where it will. Reads its kernel's problem and submission."""
+    if run.kernel.submission.is_practice:
+        return "Practice: not scored, as it was submitted for practice."
+    problem, ranks = run.kernel.problem, run.world_size
+    if not too_few_ranks(ranks, problem.ranked_from):
+        return ""
+    reason = f", because {problem.ranked_from_reason}" if problem.ranked_from_reason else ""
+    return (
+        f"Practice: not scored. It runs on {ranks} ranks; the problem is ranked from"
+        f" {problem.ranked_from}{reason}. Submit it for GPUs with {problem.ranked_from} ranks to"
+        " have it scored."
+    )
 
 
 def of_other_problems(runs: RunQuerySet) -> RunQuerySet:

@@ -4,19 +4,30 @@ of the person who used the judge least lately, with their teams, and of one pers
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
 from leaderboard.models.access import WorkerHost, heard_lately
 from leaderboard.models.choices import HostState, Status
 from leaderboard.models.judge_use import JudgeUse
-from leaderboard.models.runs import Run, RunQuerySet
+from leaderboard.models.runs import MAX_TRIES, Run, RunQuerySet
 from leaderboard.models.teams import person_of, whose
 
+# What an error of a try holds, and what readers are told of it. The error itself may quote more.
+FAILED_TRIES = (
+    ("while it took times", "the host was too noisy to time it"),
+    ("the judge was away", "the host was too busy to judge it"),
+    ("went silent", "its host went silent"),
+    ("a report that was refused", "this site refused its host's report"),
+    ("The host had the run for over", "its host took too long"),
+    ("the host ran out of memory", "its host ran out of memory"),
+)
+OUR_FAULT = "the judge failed, for a reason of ours"
 RANKED = Q(kernel__submission__is_practice=False)
 PRACTICE, OWNER = "kernel__submission__is_practice", "kernel__submission__owner"
 
@@ -87,6 +98,34 @@ def ahead_of(run: Run) -> int:
             return before + waiting.filter(earlier, **own).count()
         before += share.runs
     return before
+
+
+def waited_s(run: Run) -> int:
+    """Return the seconds that a run has waited since it was asked for: until now, or until its last
+    try began."""
+    until = None if run.status == Status.QUEUED else run.started_at or run.finished_at
+    return max(0, round(((until or timezone.now()) - run.created_at).total_seconds()))
+
+
+def tried(run: Run) -> str | None:
+    """Say in sentences what became of the tries of a run that waits again, and from when on the
+    next one may begin; None of any other run."""
+    if run.status != Status.QUEUED or not run.tries:
+        return None
+    times = "once" if run.tries == 1 else f"{run.tries} times"
+    at = f" at {_clock(run.started_at)}" if run.started_at else ""
+    last = at if run.tries == 1 or not at else f", last{at}"
+    why = next((why for word, why in FAILED_TRIES if word in run.last_error), OUR_FAULT)
+    rings = (run.rung_at or timezone.now()) + timedelta(seconds=settings.PKB_RERING_S)
+    then = f"after {_clock(rings)}" if rings > timezone.now() else "when a host is free"
+    left = f"try {run.tries + 1} of {MAX_TRIES}"
+    return f"Tried {times}{last}: {why}. Next try {then} ({left}); it costs the kernel nothing."
+
+
+def _clock(moment: datetime) -> str:
+    """Return `11:02 UTC`, with the date of another day."""
+    is_today = moment.date() == timezone.now().date()
+    return f"{moment:%H:%M} UTC" if is_today else f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def without_host(queues: Collection[str]) -> dict[str, str]:

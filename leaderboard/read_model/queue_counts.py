@@ -66,6 +66,7 @@ class Queue(NamedTuple):
 
     slug: str
     title: str
+    device: str
     ahead: int
     hosts: int
     offers: str
@@ -78,13 +79,13 @@ def queues_now() -> list[Queue]:
     for queue, told in WorkerHost.objects.serving().values_list("queue", "abilities"):
         serving.setdefault(queue, []).append(frozenset(told or ()))
     found = by_hardware().annotate(took=usual_time()).order_by("pk")
-    rows = found.values_list("pk", "title", "queued", "running", "took")
+    rows = found.values_list("pk", "title", "device", "queued", "running", "took")
     made = []
-    for slug, title, queued, running, took in rows:
+    for slug, title, device, queued, running, took in rows:
         hosts = serving.get(slug, [])
         offers, ahead = in_words(frozenset().union(*hosts)), queued + running
         waits_s = expected_wait_s(ahead, len(hosts), took)
-        made.append(Queue(slug, title, ahead, len(hosts), offers, waits_s))
+        made.append(Queue(slug, title, device, ahead, len(hosts), offers, waits_s))
     return made
 
 

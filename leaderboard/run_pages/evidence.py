@@ -17,6 +17,7 @@ from leaderboard.metrics.verdicts import (
 from leaderboard.models import Run
 from leaderboard.models.staleness import consequence, unranked
 from leaderboard.run_pages.correctness import correctness
+from leaderboard.run_pages.hangs import hang_of
 from leaderboard.run_pages.logs import log_rows
 from leaderboard.run_pages.mechanisms import mechanism_rows
 from leaderboard.run_pages.run_figures import burst_figures, margin_figure, timeline_figure
@@ -80,9 +81,10 @@ def run_facts(run: Run, report: Report | None) -> dict[str, object]:
     }
 
 
-def evidence(run: Run | None, report: Report | None) -> dict[str, object]:
+def evidence(run: Run | None, report: Report | None, source: str | None) -> dict[str, object]:
     """Return the context of `_verdict.html` and `_evidence.html`, but for `lines_url`: where
-    lines of the source are, if they can be read here. A run may have no report."""
+    lines of the source are, if they can be read here. A run may have no report; `source` is None
+    where it cannot be read."""
     if run is None:
         return {"run": None, "speed": None}
     report = report or {}
@@ -90,6 +92,7 @@ def evidence(run: Run | None, report: Report | None) -> dict[str, object]:
     return {
         "run": run_facts(run, report),
         "speed": speed(report),
+        "hang": hang_of(report, source) if run.device == "cuda" else None,
         "correctness": correctness(trials) if trials else None,
         "margins": margin_figure(run, trials),
         "bursts": burst_figures(run, report.get("timing")),

@@ -70,7 +70,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     run = str(shown.pk) if shown and str(shown.pk) == request.GET.get("run") else ""
     address = kernel_at(digest, run)
     context = {
-        **evidence(shown, report),
+        **evidence(shown, report, text),
         **{"digest": digest, "kernel_url": address, "most_runs": MOST_RUNS, "ruling": ruling},
         "lines_url": "" if text is None else address,
         "uses": [_use(use) for use in uses],

@@ -16,9 +16,42 @@ _END = re.compile(
     re.MULTILINE,
 )
 
+# A frame of a traceback or of a stack, with the lines of code below it.
+_FRAME = re.compile(r'^  File "([^"\n]{0,600})", line \S{1,9},? in [^\n]*(?:\n    [^\n]*)*$', re.M)
+# What runs a submission: the judge's own modules, torch's and Python's machinery of imports.
+_RUNNERS = re.compile(r"/evaluator/|/problems/running/|^<frozen |/importlib/|/runpy\.py$")
+
+
+def folded(text: str) -> str:
+    """Return a log in which one line stands for frames in a row that are the judge's, not the
+    submission's."""
+    made: list[str] = []
+    ours, end = 0, 0
+
+    def close() -> None:
+        if ours:
+            made.append(f"  … {ours} frame{'' if ours == 1 else 's'} of the judge's runner")
+
+    for frame in _FRAME.finditer(text):
+        between = text[end : frame.start()].strip("\n")
+        if between or not _RUNNERS.search(frame[1]):
+            close()
+            ours = 0
+        if between:
+            made.append(between)
+        if _RUNNERS.search(frame[1]):
+            ours += 1
+        else:
+            made.append(frame[0])
+        end = frame.end()
+    close()
+    rest = text[end:].strip("\n")
+    return "\n".join([*made, rest] if rest else made)
+
 
 def log_tail(text: str) -> str | None:
-    """Return a log from its last exception or its first stack on; None where it tells no end.
+    """Return a log from its last exception or its first stack on, without frames of the judge;
+    None where it tells no end.
 
     Stacks come one a thread, so the first counts; of exceptions the last one does.
     """
@@ -27,7 +60,7 @@ def log_tail(text: str) -> str | None:
     first = raised[-1] if raised else next(iter(found), None)
     if first is None:
         return None
-    lines = text[first.start() :][:MOST_CHARS].splitlines()
+    lines = folded(text[first.start() :][:MOST_CHARS]).splitlines()
     return "\n".join(lines[:MOST_LINES])
 
 

@@ -20,13 +20,13 @@ from leaderboard.models.abilities import waiting_for
 from leaderboard.models.choices import PHASES, longest_s
 from leaderboard.models.rulings import told
 from leaderboard.models.runs import FINAL
-from leaderboard.models.staleness import why_stale
-from leaderboard.models.waiting import ahead_of, no_host
+from leaderboard.models.staleness import not_scored, why_stale
+from leaderboard.models.waiting import ahead_of, no_host, tried, waited_s
 from leaderboard.read_model.withholding import WITHHELD, closed_to, declines_told, hushed
 from leaderboard.run_pages.evidence import contents, evidence, run_facts
 from leaderboard.run_pages.reproduce import reproduction
 from leaderboard.run_pages.run_figures import run_called
-from leaderboard.run_pages.speed import three_times
+from leaderboard.run_pages.times import call_times
 
 ReportRows = Iterator[list[object]]
 CHECK_COLUMNS = (
@@ -34,7 +34,7 @@ CHECK_COLUMNS = (
     *("max_error", "rms_error", "rms_limit"),
 )
 BURST_COLUMNS = ("burst", "kernel_us", "baseline_us")
-TIME_COLUMNS = ("time", "kernel_us", "baseline_us")
+TIME_COLUMNS = ("time", "kernel_us", "baseline_us", "scored")
 LIMIT_COLUMNS = ("limit", "us")
 SUMS = (
     *("span_us", "compute_us", "communication_us", "overlap_us", "unknown_us", "idle_us"),
@@ -47,7 +47,7 @@ MECHANISM_COLUMNS = ("tag", "evidence", "detail")
 # What of its record the page shows by itself.
 RECORDED = (
     *("queue_position", "waiting_s", "host", "declines", "waits_for", "practice"),
-    *("ruling", "no_host"),
+    *("ruling", "no_host", "tried", "not_scored"),
 )
 # Profiling is optional and teardown takes no visible time: readers see these.
 SHOWN_PHASES = ("queued", "build", "verify", "timed")
@@ -71,7 +71,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
     text = None if is_closed else found.kernel.source.text
     report = found.report
     shown = {
-        **(evidence(found, report) if found.verdict else {}),
+        **(evidence(found, report, text) if found.verdict else {}),
         "reproduce": reproduction(found, f"{found.get_absolute_url()}/bundle.zip", text),
     }
     return Page(
@@ -84,7 +84,6 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
             "open": not found.is_final,
             "withheld": WITHHELD if is_closed else "",
             "lines_url": "" if text is None else kernel_at(found.kernel.source_id, found.pk),
-            "poll_url": f"{found.get_absolute_url()}.json",
             "phases": phase_steps(found),
         },
         data={**record, "report": report},
@@ -127,7 +126,6 @@ def _facts(found: Run, record: JsonObject) -> dict[str, object]:
 
 def run_record(found: Run, queue_position: int | None, declines: Sequence[JsonDict]) -> JsonDict:
     """Return what the page asks for while it waits; the same keys as in the API."""
-    until = found.started_at or found.finished_at or timezone.now()
     return {
         "id": str(found.id),
         "status": found.status,
@@ -136,7 +134,9 @@ def run_record(found: Run, queue_position: int | None, declines: Sequence[JsonDi
         "verdict": found.verdict,
         "message": found.message,
         "queue_position": queue_position,
-        "waiting_s": round((until - found.created_at).total_seconds()),
+        "waiting_s": waited_s(found),
+        "tried": tried(found),
+        "not_scored": not_scored(found) or None,
         "declines": declines,
         "waits_for": waiting_for([found]).get(found.pk),
         "no_host": no_host(found),
@@ -189,10 +189,9 @@ def burst_rows(report: Report) -> ReportRows:
 
 
 def time_rows(report: Report) -> ReportRows:
-    """Yield the three times of both sides, those that were measured; none of judges up to 9."""
-    timing = report.get("timing")
-    if timing:
-        yield from ([name, *us] for name, us in three_times(timing).items())
+    """Yield every time of a call of both sides, and the bound; none where nothing was timed."""
+    for time in call_times(report) if report.get("timing") else ():
+        yield [time.key, time.kernel_us, time.baseline_us, int(time.is_scored)]
 
 
 def limit_rows(report: Report) -> ReportRows:

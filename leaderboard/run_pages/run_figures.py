@@ -21,8 +21,8 @@ from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run
 from leaderboard.read_model.withholding import told_run
-from leaderboard.run_pages.speed import times_single_calls
 from leaderboard.run_pages.timeline_events import longest_events
+from leaderboard.run_pages.times import times_single_calls
 
 MOST_EVENTS = 2_000
 

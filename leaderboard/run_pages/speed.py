@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from leaderboard.delivery import cells
 from leaderboard.kit.json_types import Report
-from leaderboard.metrics.floors import FLOOR_WORDS, LIMITER_WORDS
+from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.metrics.verdicts import words
-from leaderboard.runs.reports import idle_share
-
-# The three times of a side since judge 10: the field of a report, the name, how it is measured.
-THREE_TIMES = (
-    ("answer_us", "Time to answer", "The score: from readable inputs to committed outputs."),
-    ("call_us", "Call time", "Nothing is queued ahead, so the host's Python and launches count."),
-    ("series_us", "Back to back", "A call among several that are queued behind one gate."),
+from leaderboard.run_pages.times import (
+    CallTime,
+    call_times,
+    limiter_of,
+    noise_word,
+    times_single_calls,
 )
-SCORED = "answer_us"
+from leaderboard.runs.reports import idle_share
 
 
 def speed(report: Report) -> dict[str, object] | None:
@@ -27,74 +26,46 @@ def speed(report: Report) -> dict[str, object] | None:
     low, high = timing["speedup_low"], timing["speedup_high"]
     return {
         "timing": timing,
+        "noise": noise_word(timing).lower(),
         "distinguishable": not low <= 1.0 <= high,
         "samples": len(timing["kernel_bursts_us"]),
         "reference_samples": len(timing["baseline_bursts_us"]),
-        "times": [_time_row(name, us) for name, us in three_times(timing).items()],
-        "own_ratio": own_ratio(timing),
+        "is_of_calls": times_single_calls(timing),
+        "times": [_time_row(time) for time in call_times(report)],
         "idle": idle_share(report.get("timelines", ())),
         **bound(report.get("floors"), timing),
     }
 
 
-def times_single_calls(timing: Report) -> bool:
-    """Return whether a timing is of single calls, as since judge 10; before, it was of batches."""
-    return bool(timing.get("kernel"))
-
-
-def three_times(timing: Report) -> dict[str, tuple[float, float]]:
-    """Return the kernel's and the reference's time by the names of THREE_TIMES, those that were
-    measured; none of a judge up to 9."""
-    if not times_single_calls(timing):
-        return {}
-    kernel, reference = timing["kernel"], timing["baseline"]
-    both = {name: (kernel[name], reference[name]) for name, *_ in THREE_TIMES}
-    return {name: pair for name, pair in both.items() if None not in pair}
-
-
-def _time_row(name: str, us: tuple[float, float]) -> dict[str, object]:
-    title, says = next(words for own, *words in THREE_TIMES if own == name)
-    kernel_us, reference_us = us
+def _time_row(time: CallTime) -> dict[str, object]:
+    kernel_us, reference_us = time.kernel_us, time.baseline_us
+    ratio = reference_us / kernel_us if kernel_us and reference_us else None
     made = (
         cells.decimal_cell(kernel_us, 2),
         cells.decimal_cell(reference_us, 2),
-        cells.ratio_cell(reference_us / kernel_us),
+        cells.ratio_cell(ratio),
     )
-    return {"name": title, "says": says, "cells": cells.joined(made), "is_score": name == SCORED}
-
-
-def own_ratio(timing: Report) -> float | None:
-    """Return the speedup that PKB's own harness would report, from times that ranks tell."""
-    kernel_us, baseline_us = timing.get("kernel_events_us"), timing.get("baseline_events_us")
-    return baseline_us / kernel_us if kernel_us and baseline_us else None
+    return {**time._asdict(), "cells": cells.joined(made)}
 
 
 def bound(floors: Mapping[str, float] | None, timing: Report) -> dict[str, object]:
-    """Return the floors as bars against what was measured. A host without a datasheet has none."""
+    """Return what each part of the hardware needs at least, as bars against the kernel's time. A
+    host without a datasheet has none."""
     if not floors:
         return {"floors": None}
-    least_us = {name: floors[f"{name}_us"] for name in FLOOR_WORDS}
-    limiter = max(least_us, key=lambda name: least_us[name])
-    kernel_us, baseline_us = timing["kernel_us"], timing["baseline_us"]
-    longest_us = max(kernel_us, baseline_us, *least_us.values())
+    limiter, kernel_us = limiter_of(floors), timing["kernel_us"]
 
-    def row(name: str, says: str, us: float, **marks: bool) -> dict[str, object]:
-        made = (cells.decimal_cell(us, 2), cells.decimal_cell(100 * us / kernel_us))
-        width = f"{100 * us / longest_us:.2f}"
-        shown = {"name": name, "says": says, "cells": cells.joined(made), "width": width}
-        return {**shown, "is_bound": False, "measured": False, **marks}
+    def row(code: str) -> dict[str, object]:
+        us = floors[f"{code}_us"]
+        share = 100 * us / kernel_us
+        made = (cells.decimal_cell(us, 2), cells.decimal_cell(share))
+        named = {"name": FLOOR_WORDS[code].name.capitalize(), "says": FLOOR_WORDS[code].means}
+        drawn = {"cells": cells.joined(made), "width": f"{min(share, 100):.2f}"}
+        return {**named, **drawn, "is_bound": code == limiter}
 
-    rows = [
-        row(words.name.capitalize(), words.means, least_us[code], is_bound=code == limiter)
-        for code, words in FLOOR_WORDS.items()
-    ]
-    rows.append(row("Kernel", "Measured.", kernel_us, measured=True))
-    rows.append(row("Reference", "Measured.", baseline_us, measured=True))
     return {
-        "floors": rows,
-        "bound_us": least_us[limiter],
-        "limiter": LIMITER_WORDS[limiter],
-        "utilisation": least_us[limiter] / kernel_us,
+        "floors": [row(code) for code in FLOOR_WORDS],
+        "utilisation": floors[f"{limiter}_us"] / kernel_us,
     }
 
 

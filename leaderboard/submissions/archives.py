@@ -242,4 +242,5 @@ def shown(text: str) -> str:
 
 
 def _archive_error(message: str, code: str = "bad_archive", fix: str = _FIX) -> RequestError:
-    return RequestError(code, message, fix, status=413 if code == "too_large" else 400)
+    status = 413 if code == "too_large" else 400
+    return RequestError(code, message, fix, status=status, fields={"archive": message})

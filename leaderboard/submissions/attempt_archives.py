@@ -254,4 +254,5 @@ _LINE: Mapping[str, usage_values.Check] = {
 
 def _fault(where: str, says: str, status: int = 400) -> RequestError:
     code = "too_large" if status == 413 else "bad_attempts"
-    return RequestError(code, f"{where}: {says}", _FIX, status=status)
+    fields = {"archive": f"{where}: {says}"}
+    return RequestError(code, f"{where}: {says}", _FIX, status=status, fields=fields)

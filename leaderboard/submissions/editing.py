@@ -10,9 +10,9 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.utils import timezone
 
-from leaderboard.kit.permissions import EDIT_ALL, may
+from leaderboard.kit.permissions import EDIT_ALL, END_RUNS, may
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Moderation, Role, Run, Submission, Visibility
+from leaderboard.models import Moderation, Role, Run, Status, Submission, Visibility
 from leaderboard.models.teams import teams_of
 from leaderboard.submissions.embargo import embargo_end, publish
 from leaderboard.submissions.metadata import check_metadata, check_names
@@ -36,6 +36,16 @@ def is_own(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bo
     if user.is_authenticated and user.pk == submission.owner_id:
         return True
     return submission.team_id is not None and submission.team_id in teams_of(user, Role.OWNER)
+
+
+def may_cancel(user: AbstractBaseUser | AnonymousUser, run: Run) -> bool:
+    """Return True for staff with that permission, and for who owns the submission while its run
+    waits."""
+    if run.is_final or not user.is_authenticated:
+        return False
+    return may(user, END_RUNS) or (
+        run.status == Status.QUEUED and is_own(user, run.kernel.submission)
+    )
 
 
 def visibilities(submission: Submission) -> tuple[Visibility, ...]:

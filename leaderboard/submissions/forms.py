@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
 from django import forms
+from django.contrib.auth.models import AbstractBaseUser
 from django.http import QueryDict
 
 from leaderboard.kit.durations import spelt
-from leaderboard.kit.request_error import RequestError
 from leaderboard.metrics import verdicts
 from leaderboard.models import Harness, Problem, Scope, Submission, Team, Visibility
 from leaderboard.models.choices import BACKENDS, DTYPES, LICENCES, PROFILES, Choices
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
 from leaderboard.read_model.queue_counts import Queue, queues_now
 from leaderboard.submissions.editing import EDITABLE, may_set_embargo, visibilities
+from leaderboard.submissions.target_selection import DEFAULTS
 
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "never expires")]
 SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
 USUAL = ("", "default")
+CPU_RANKS = DEFAULTS["cpu"].world_size
+_OF_PROBLEMS = ("number", "title", "ranked_from")
+# What the form asks behind "More", by title.
+MORE = {
+    "How it was made": ("harness", "vendor", "step_budget", "cost_usd", "attempt", "step"),
+    "Who sees it": ("visibility", "public_from", "withholds_source", "licence", "team", "link"),
+    "How to judge it": ("hardware", "placement", "world_size", "size", "dtype", "profile"),
+}
+# What it is filled in with as in the user's last submission.
+REMEMBERED = (
+    *("harness", "step_budget", "visibility", "withholds_source"),
+    *("licence", "link"),
+)
 MINUTE = "%Y-%m-%dT%H:%M"
 FIXED = (
     "Public or not is settled once judging began, so that nobody is ranked by what went well."
@@ -43,11 +57,12 @@ class TokenForm(forms.Form):
         return timedelta(days=int(days)) if days else None
 
 
-def add_field_errors(form: forms.Form, error: RequestError) -> None:
-    """Show what an error says of single fields beside these."""
-    for name, said in error.fields.items():
-        if name in form.fields:
-            form.add_error(name, f"{said[:1].upper()}{said[1:]}.")
+def add_field_errors(form: forms.Form, told: Mapping[str, str]) -> None:
+    """Show what is said of single fields beside these, where nothing stands there yet."""
+    before = set(form.errors)
+    for name, said in told.items():
+        if name in form.fields and name not in before:
+            form.add_error(name, f"{said[:1].upper()}{said[1:].rstrip('.')}.")
 
 
 class LongText(forms.CharField):
@@ -169,10 +184,16 @@ class SubmitForm(MetadataForm):
         required=False, choices=(), help_text="Its members see it, also while it is private."
     )
     harness = forms.ChoiceField(
-        choices=[(n, n) for n in Harness.values], help_text="How the model was asked."
+        choices=[(n, n) for n in Harness.values],
+        initial=Harness.ZERO_SHOT,
+        help_text="How the model was asked.",
     )
     problem = forms.ChoiceField(required=False, choices=())
-    backend = forms.ChoiceField(required=False, choices=[("", "Choose…"), *BACKENDS])
+    backend = forms.ChoiceField(
+        required=False,
+        choices=[("", "as found in the source"), *BACKENDS],
+        help_text="PyTorch and C++ are judged on processors unless you choose GPUs under More.",
+    )
     attempt = forms.IntegerField(
         required=False, min_value=1, max_value=100, help_text="Which sample this is, from 1."
     )
@@ -182,10 +203,10 @@ class SubmitForm(MetadataForm):
         max_value=MAX_STEP_BUDGET,
         help_text="Which revision of an agent's attempt, from 1.",
     )
-    source = LongText(rows=14, strip=False, help_text="The whole file. It defines solution(…).")
+    source = LongText(rows=10, strip=False, help_text="The whole file. It defines solution(…).")
     archive = forms.FileField(
         required=False,
-        label="Archive",
+        label="Or an archive",
         help_text="A .zip or .tar.gz of files named <number>_<slug>_<backend>.py, or of attempts as"
         " pkb-attempts/1 has them: with usage, cost and transcripts.",
     )
@@ -204,9 +225,12 @@ class SubmitForm(MetadataForm):
 
     def __init__(self, teams: Iterable[Team], *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        problems = list(Problem.objects.order_by("number").values_list(*_OF_PROBLEMS))
         self._offer("team", [("", "none"), *((team.slug, team.name) for team in teams)])
-        self._offer("problem", [("", "Choose…"), *_problems()])
+        self._offer("problem", [("", "Choose…"), *map(_problem_choice, problems)])
+        self.practice_on_cpu = [number for number, _, least in problems if least > CPU_RANKS]
         self.queues = queues_now()
+        self.has_gpus = any(one.hosts for one in self.queues if one.device == "cuda")
         self._offer("hardware", [USUAL, *((one.slug, _named(one)) for one in self.queues)])
 
     def _offer(self, name: str, choices: Choices) -> None:
@@ -222,24 +246,39 @@ class SubmitForm(MetadataForm):
             for name in ("source", "archive"):
                 self.add_error(name, said)
         elif has_source:
-            for name in ("model", "problem", "backend"):
+            for name in ("model", "problem"):
                 if not data.get(name):
                     self.add_error(name, "One kernel needs this; an archive says it in its names.")
         return data
 
     @property
-    def who(self) -> list[forms.BoundField]:
-        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link", "licence", "team")
-        return [self[name] for name in (*names, "visibility", "public_from", "withholds_source")]
+    def more(self) -> list[tuple[str, list[forms.BoundField]]]:
+        """Return the fields that are not asked first, group by group."""
+        return [(title, [self[name] for name in names]) for title, names in MORE.items()]
 
     @property
-    def kernel(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("problem", "backend", "attempt", "step")]
+    def says_of_more(self) -> str:
+        """Return in a few words what those hold that matter most."""
+        about = [self[name].value() for name in ("harness", "visibility", "team")]
+        setting = [self[name].value() for name in MORE["How to judge it"] if name != "placement"]
+        asked = [*filter(None, setting)] or ["fewest ranks that are scored"]
+        return ", ".join(str(value) for value in (*filter(None, about), *asked))
 
     @property
-    def setting(self) -> list[forms.BoundField]:
-        names = ("hardware", "placement", "world_size", "size", "dtype", "profile")
-        return [self[name] for name in names]
+    def is_more_wrong(self) -> bool:
+        return any(name in self.errors for names in MORE.values() for name in names)
+
+
+def last_values(user: AbstractBaseUser) -> dict[str, object]:
+    """Return what the last ranked submission of a user said of itself, as a form begins with it.
+    What is of one submission alone is left out: its cost, its date and its notes, to which intake
+    adds."""
+    own = Submission.objects.filter(owner=user.pk, is_practice=False).order_by("-pk")
+    last = own.select_related("team").first()
+    if last is None:
+        return {}
+    told = {name: getattr(last, name) for name in REMEMBERED}
+    return {**told, "team": last.team.slug if last.team else ""}
 
 
 def _named(queue: Queue) -> str:
@@ -250,6 +289,7 @@ def _named(queue: Queue) -> str:
     return f"{queue.title}, about {spelt(queue.expected_wait_s or 0)}" if known else queue.title
 
 
-def _problems() -> Choices:
-    rows = Problem.objects.order_by("number").values_list("number", "title")
-    return [(str(number), f"{number}. {title}") for number, title in rows]
+def _problem_choice(problem: tuple[int, str, int]) -> tuple[str, str]:
+    number, title, least = problem
+    scored = f" (scored from {least} ranks)" if least > CPU_RANKS else ""
+    return str(number), f"{number}. {title}{scored}"

@@ -28,7 +28,7 @@ def check_told(told: Told, digests: Mapping[Place, str]) -> None:
         if (number, attempt) not in attempts:
             where = f"transcripts/{number}/{attempt}.jsonl.gz"
             says = f"{where}: there is no kernel of attempt {attempt} at problem {number}."
-            raise RequestError("bad_attempts", says, _FIX)
+            raise RequestError("bad_attempts", says, _FIX, fields={"archive": says})
     for steps in _steps(told):
         _check_rising(steps)
 
@@ -55,7 +55,8 @@ def _check_rising(steps: Sequence[AttemptLine]) -> None:
 
 
 def _fault(line: AttemptLine, says: str) -> RequestError:
-    return RequestError("bad_attempts", f"{ATTEMPTS}, line {line.number}: {says}.", _FIX)
+    message = f"{ATTEMPTS}, line {line.number}: {says}."
+    return RequestError("bad_attempts", message, _FIX, fields={"archive": message})
 
 
 def store_told(submission: Submission, kernels: Iterable[Kernel], told: Told) -> None:

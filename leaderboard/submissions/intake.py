@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
 
 from leaderboard.kit.plain_names import normal
-from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.request_error import Faults, RequestError
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -25,6 +26,7 @@ from leaderboard.models import (
     Source,
     Submission,
     Visibility,
+    WorkerHost,
 )
 from leaderboard.models.model_names import known_as, model_slug
 from leaderboard.submissions.archives import shown
@@ -35,7 +37,13 @@ from leaderboard.submissions.language_models import language_model
 from leaderboard.submissions.metadata import check_metadata, check_names, check_steps
 from leaderboard.submissions.practice import check_queue, check_quota
 from leaderboard.submissions.queue import Target, enqueue
-from leaderboard.submissions.sources import Candidate, HandedIn, checked_problem, combined
+from leaderboard.submissions.sources import (
+    Candidate,
+    HandedIn,
+    checked_problem,
+    combined,
+    kernels_in,
+)
 from leaderboard.submissions.superseded_tasks import older_tasks
 from leaderboard.submissions.target_selection import TargetRequest, target_for
 from leaderboard.submissions.teams import team_for
@@ -101,22 +109,12 @@ def accept(
     with_runs: bool = True,
 ) -> Accepted:
     """Store a submission and queue its runs, or raise RequestError and store nothing."""
-    candidates, told = handed_in.candidates, handed_in.told
     digest = _request_digest(metadata, handed_in, requested)
-    if idempotency_key and (earlier := _earlier(owner, idempotency_key, digest)):
+    is_read = handed_in.fault is None
+    if idempotency_key and is_read and (earlier := _earlier(owner, idempotency_key, digest)):
         return earlier
-    check_names("", "", metadata.notes)
-    left_out = [candidate.where for candidate in candidates if candidate.is_withdrawn]
-    metadata = _completed(metadata, candidates, left_out, told)
-    _check(metadata)
-    end = embargo_end(metadata.public_from, metadata.visibility)
-    metadata = replace(metadata, public_from=end)
-    check_steps(
-        metadata.harness, metadata.step_budget, max((c.step for c in candidates), default=1)
-    )
-    candidates = [candidate for candidate in candidates if not candidate.is_withdrawn]
-    checked = _check_candidates(candidates, told, requested if with_runs else None)
-    check_told(told, {one.place: one.candidate.digest for one in checked})
+    metadata, checked, left_out = check(metadata, handed_in, requested if with_runs else None)
+    told = handed_in.told
     try:
         with transaction.atomic():
             if metadata.is_practice:
@@ -133,6 +131,53 @@ def accept(
     return Accepted(submission=submission, runs=runs, is_new=True, left_out=left_out)
 
 
+def check(
+    metadata: Metadata, handed_in: HandedIn, requested: TargetRequest | None
+) -> tuple[Metadata, list[_Checked], list[str]]:
+    """Return what is to be stored: the metadata, completed; the kernels; the files that are left
+    out. Raises RequestError with all that is wrong."""
+    faults, checked = Faults(), list[_Checked]()
+    if handed_in.fault:
+        faults.found.append(handed_in.fault)
+    left_out = [one.where for one in handed_in.candidates if one.is_withdrawn]
+    candidates = [one for one in handed_in.candidates if not one.is_withdrawn]
+    with faults.gathered():
+        check_names("", "", metadata.notes)
+    if handed_in.candidates or metadata.model:
+        with faults.gathered():
+            metadata = _completed(metadata, handed_in.candidates, left_out, handed_in.told)
+            _check_model(metadata)
+    with faults.gathered():
+        check_metadata(metadata.harness, asdict(metadata))
+    with faults.gathered():
+        end = embargo_end(metadata.public_from, metadata.visibility)
+        metadata = replace(metadata, public_from=end)
+    with faults.gathered():
+        last = max((one.step for one in handed_in.candidates), default=1)
+        check_steps(metadata.harness, metadata.step_budget, last)
+    if candidates or not (handed_in.fault or handed_in.is_part):
+        with faults.gathered():
+            checked = _check_candidates(candidates, handed_in.told, requested)
+            places = {one.place: one.candidate.digest for one in checked}
+            check_told(handed_in.told, places)
+    faults.raise_any()
+    return metadata, checked, left_out
+
+
+def faults_beside(
+    metadata: Metadata, fields: Mapping[str, Any], requested: TargetRequest
+) -> dict[str, str]:
+    """Return what else is wrong, by field, with a request of which only these `fields` could be
+    read."""
+    is_whole = fields.get("archive") or (fields.get("source") and fields.get("problem"))
+    handed_in = kernels_in(fields) if is_whole else HandedIn(candidates=[], is_part=True)
+    try:
+        check(metadata, handed_in, requested)
+    except RequestError as error:
+        return dict(error.fields)
+    return {}
+
+
 def _earlier(owner: AbstractBaseUser, key: str, digest: str) -> Accepted | None:
     found = Submission.objects.filter(owner=owner.pk, idempotency_key=key).first()
     if found is None:
@@ -143,6 +188,7 @@ def _earlier(owner: AbstractBaseUser, key: str, digest: str) -> Accepted | None:
             "This idempotency key came with another request before.",
             "Use a new key for a new request.",
             status=409,
+            fields={"Idempotency-Key": "came with another request before"},
         )
     runs = Run.objects.filter(kernel__submission=found).with_names().order_by("kernel_id")
     return Accepted(submission=found, runs=list(runs), is_new=False)
@@ -192,7 +238,7 @@ def _completed(
     return replace(metadata, model=known_as(named), notes="\n\n".join(filter(None, notes)))
 
 
-def _check(metadata: Metadata) -> None:
+def _check_model(metadata: Metadata) -> None:
     if not model_slug(metadata.model):
         raise RequestError(
             "bad_model_name",
@@ -201,7 +247,6 @@ def _check(metadata: Metadata) -> None:
             fields={"model": "needs a letter from a to z or a digit"},
         )
     check_names(metadata.model, metadata.vendor)
-    check_metadata(metadata.harness, asdict(metadata))
 
 
 def _check_candidates(
@@ -209,15 +254,19 @@ def _check_candidates(
 ) -> list[_Checked]:
     """Find each one's problem and target; raise RequestError naming all that cannot be had."""
     if not candidates:
-        raise RequestError("no_kernel", "There is no kernel in the request.", "Send at least one.")
+        says, fix = "There is no kernel in the request.", "Send at least one."
+        raise RequestError("no_kernel", says, fix, fields={"archive": says})
     problems = {str(p.number): p for p in Problem.objects.all()}
     problems |= {problem.slug: problem for problem in problems.values()}
     known = list(Hardware.objects.all())
+    served = set(WorkerHost.objects.serving().values_list("queue", flat=True)) if requested else ()
     checked, errors = [], {}
     for candidate in candidates:
         try:
             problem = checked_problem(candidate, problems)
-            target = target_for(candidate, problem, requested, known) if requested else None
+            target = None
+            if requested:
+                target = target_for(candidate, problem, requested, known, served)
         except RequestError as error:
             errors[candidate.where] = error
         else:
@@ -238,6 +287,7 @@ def _check_once(checked: Sequence[_Checked]) -> None:
             "duplicate_kernel",
             f"Problem {number} occurs more than once in step {step} of attempt {attempt}.",
             "Keep one kernel a problem, or put more into folders attempt_2, attempt_3, ...",
+            fields={"archive": f"has problem {number} more than once"},
         )
 
 

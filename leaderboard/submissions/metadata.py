@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from leaderboard.kit.plain_names import flaw_of
-from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.request_error import Faults, RequestError
 from leaderboard.kit.visible import hides
 from leaderboard.models import Harness
 from leaderboard.models.submissions import MAX_COST_USD
@@ -18,7 +18,16 @@ NEVER_IN_LINKS = frozenset(' "<>\\^`{|}')
 
 
 def check_metadata(harness: str, fields: Mapping[str, Any]) -> None:
-    """Check `fields` by names of columns; others are not looked at. Raises RequestError."""
+    """Check `fields` by names of columns; others are not looked at. Raises RequestError with all
+    that is wrong."""
+    faults = Faults()
+    for check in (_check_budget, _check_cost, _check_link, _check_licence):
+        with faults.gathered():
+            check(harness, fields)
+    faults.raise_any()
+
+
+def _check_budget(harness: str, fields: Mapping[str, Any]) -> None:
     if fields.get("step_budget") is not None and harness != Harness.AGENTIC:
         raise RequestError(
             "bad_step_budget",
@@ -26,6 +35,9 @@ def check_metadata(harness: str, fields: Mapping[str, Any]) -> None:
             "Leave step_budget out, or say harness=agentic.",
             fields={"step_budget": "only with harness=agentic"},
         )
+
+
+def _check_cost(harness: str, fields: Mapping[str, Any]) -> None:
     cost = fields.get("cost_usd")
     if cost is not None and not (math.isfinite(cost) and 0 <= cost <= MAX_COST_USD):
         raise RequestError(
@@ -34,6 +46,9 @@ def check_metadata(harness: str, fields: Mapping[str, Any]) -> None:
             "Give what making all kernels of the submission cost, or leave it out.",
             fields={"cost_usd": f"0 to {MAX_COST_USD:.0f}"},
         )
+
+
+def _check_link(harness: str, fields: Mapping[str, Any]) -> None:
     if fields.get("link") and not is_link(fields["link"]):
         raise RequestError(
             "bad_link",
@@ -41,10 +56,9 @@ def check_metadata(harness: str, fields: Mapping[str, Any]) -> None:
             "Give one like https://example.org/paper: in ASCII, without a user's name.",
             fields={"link": "an address that begins with https://"},
         )
-    _check_licence(fields)
 
 
-def _check_licence(fields: Mapping[str, Any]) -> None:
+def _check_licence(harness: str, fields: Mapping[str, Any]) -> None:
     """Check that nobody is to be trained on what nobody may read. Raises RequestError."""
     if fields.get("licence") and fields.get("withholds_source"):
         raise RequestError(
@@ -61,14 +75,14 @@ def check_names(model: str, vendor: str, notes: str = "") -> None:
     flaws = {"model": flaw_of(model), "vendor": flaw_of(vendor)}
     if hides(notes):
         flaws["notes"] = "characters that cannot be seen"
-    for name, flaw in flaws.items():
-        if flaw:
-            raise RequestError(
-                "misleading_text",
-                f"`{name}` has {flaw}.",
-                "Write it with the letters that it seems to have, and nothing between them.",
-                fields={name: f"has {flaw}"},
-            )
+    found = {name: flaw for name, flaw in flaws.items() if flaw}
+    if found:
+        raise RequestError(
+            "misleading_text",
+            " ".join(f"`{name}` has {flaw}." for name, flaw in found.items()),
+            "Write it with the letters that it seems to have, and nothing between them.",
+            fields={name: f"has {flaw}" for name, flaw in found.items()},
+        )
 
 
 def check_steps(harness: str, step_budget: int | None, last: int) -> None:

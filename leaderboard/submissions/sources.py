@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from evaluator.messages.entry import ENTRY, has_entry
-from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.request_error import Faults, RequestError, together
 from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
 from leaderboard.models.submissions import MAX_STEP_BUDGET
@@ -22,6 +22,7 @@ from leaderboard.submissions.archives import (
     told_limit,
 )
 from leaderboard.submissions.attempt_archives import NOTHING, Told, told_by
+from leaderboard.submissions.kernel_needs import backend_found
 from leaderboard.submissions.trees import (
     BACKEND,
     Tree,
@@ -76,28 +77,51 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class HandedIn:
-    """Holds kernels as they were handed in, and what was told of how they were made."""
+    """Holds kernels as they were handed in, what was told of how they were made, and what could
+    not be read. `is_part` where a request has kernels that nobody tried to read."""
 
     candidates: Sequence[Candidate]
     told: Told = NOTHING
+    fault: RequestError | None = None
+    is_part: bool = False
 
 
 def handed_in(members: Sequence[Member], attempt: int) -> HandedIn:
     """Return what an archive or a folder holds, as `from_members` does and `told_by`. Raises
     RequestError."""
-    told = [member for member in members if told_limit(member.path)]
+    found = _read(members, attempt)
+    if found.fault:
+        raise found.fault
+    return found
+
+
+def _read(members: Sequence[Member], attempt: int) -> HandedIn:
+    """Return what an archive or a folder holds, with all that could not be read."""
+    faults, told = Faults(), NOTHING
     kernels = [member for member in members if not told_limit(member.path)]
-    return HandedIn(candidates=from_members(kernels, attempt), told=told_by(told))
+    found, errors = _candidates(kernels, attempt)
+    with faults.gathered():
+        if errors:
+            raise combined(errors)
+    with faults.gathered():
+        told = told_by([member for member in members if told_limit(member.path)])
+    fault = together(faults.found) if faults.found else None
+    return HandedIn(candidates=found, told=told, fault=fault)
 
 
 def kernels_in(fields: Mapping[str, Any]) -> HandedIn:
-    """Return the kernels in the checked fields of a form or a request. Raises RequestError."""
+    """Return the kernels in the checked fields of a form or a request, with what could not be
+    read."""
     attempt = fields.get("attempt") or 1
-    if archive := fields.get("archive"):
-        return handed_in(read_archive(archive.file), attempt)
-    named = {name: fields[name] for name in ("problem", "backend")}
-    source, step = decoded(fields["source"].encode()), fields.get("step") or 1
-    return HandedIn(candidates=[Candidate(**named, source=source, attempt=attempt, step=step)])
+    try:
+        if archive := fields.get("archive"):
+            return _read(read_archive(archive.file), attempt)
+        source = decoded(fields["source"].encode())
+    except RequestError as error:
+        return HandedIn(candidates=[], fault=error)
+    backend = fields.get("backend") or backend_found(source)
+    named = {"problem": fields["problem"], "backend": backend, "step": fields.get("step") or 1}
+    return HandedIn(candidates=[Candidate(**named, source=source, attempt=attempt)])
 
 
 def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:
@@ -107,15 +131,23 @@ def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:
     A folder `attempt_3` says which attempt its files are; elsewhere it is `attempt`. A file
     `step_02_cuda.py` is a revision of an attempt at the problem that a folder around it names.
     """
+    found, errors = _candidates(members, attempt)
+    if errors:
+        raise combined(errors)
+    return found
+
+
+def _candidates(
+    members: Sequence[Member], attempt: int
+) -> tuple[list[Candidate], dict[str, RequestError]]:
+    """Return the candidates of files, and by file what keeps others from being one."""
     found, errors = [], {}
     for member in members:
         try:
             found.append(from_member(member, attempt))
         except RequestError as error:
             errors[shown(str(member.path))] = error
-    if errors:
-        raise combined(errors)
-    return found
+    return found, errors
 
 
 def from_member(member: Member, attempt: int) -> Candidate:
@@ -147,36 +179,41 @@ def decoded(data: bytes) -> str:
     if len(data) > MAX_SOURCE_BYTES:
         limit = f"{MAX_SOURCE_BYTES >> 10} KiB"
         fix = "Remove what the kernel does not need."
-        raise RequestError("too_large", f"The source is larger than {limit}.", fix, status=413)
+        says = f"The source is larger than {limit}."
+        raise RequestError("too_large", says, fix, status=413, fields={"source": says})
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise RequestError(
-            "not_utf8", f"The source is not UTF-8 (byte {error.start}).", "Save it as UTF-8."
-        ) from None
+        says = f"The source is not UTF-8 (byte {error.start})."
+        raise RequestError("not_utf8", says, "Save it as UTF-8.", fields={"source": says}) from None
     if "\0" in text:
-        raise RequestError("nul_byte", "The source holds a NUL byte.", "Send Python source text.")
+        says, fix = "The source holds a NUL byte.", "Send Python source text."
+        raise RequestError("nul_byte", says, fix, fields={"source": says})
     return text
 
 
 def checked_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem:
-    """Return a candidate's problem, of `problems` by number and slug. Raises RequestError.
+    """Return a candidate's problem, of `problems` by number and slug. Raises RequestError with
+    all that is wrong.
 
     A file among others is judged as it is, an empty one too: it is the answer that a model gave.
     """
-    problem = _problem_of(candidate, problems)
-    if not 1 <= candidate.attempt <= MAX_ATTEMPT:
-        fix = f"Number attempts from 1 to {MAX_ATTEMPT}."
-        raise RequestError("bad_attempt", f"There is no attempt {candidate.attempt}.", fix)
-    if not 1 <= candidate.step <= MAX_STEP_BUDGET:
-        fix = f"Number steps from 1 to {MAX_STEP_BUDGET}."
-        raise RequestError("bad_step", f"There is no step {candidate.step}.", fix)
+    faults, problem = Faults(), None
+    with faults.gathered():
+        problem = _problem_of(candidate, problems)
+    for name, value, most in (
+        ("attempt", candidate.attempt, MAX_ATTEMPT),
+        ("step", candidate.step, MAX_STEP_BUDGET),
+    ):
+        if not 1 <= value <= most:
+            says, fix = f"There is no {name} {value}.", f"Number {name}s from 1 to {most}."
+            faults.found.append(RequestError(f"bad_{name}", says, fix, fields={name: says}))
     if candidate.where == OF_A_REQUEST and not has_entry(candidate.source):
-        raise RequestError(
-            "no_entry_point",
-            f"The source never defines `{ENTRY}`.",
-            f"Define `def {ENTRY}(...)` with the parameters of the problem's reference.",
-        )
+        says = f"The source never defines `{ENTRY}`."
+        fix = f"Define `def {ENTRY}(...)` with the parameters of the problem's reference."
+        faults.found.append(RequestError("no_entry_point", says, fix, fields={"source": says}))
+    faults.raise_any()
+    assert problem is not None
     return problem
 
 
@@ -195,6 +232,7 @@ def _problem_of(candidate: Candidate, problems: Mapping[str, Problem]) -> Proble
         f"Problem {problem.number} is {problem.slug}, not {shown(candidate.slug)}.",
         f"{_nearest(candidate, problems)}Call the file"
         f" {problem.number}_{problem.slug}_{candidate.backend}.py if it is for that one.",
+        fields={"problem": f"is {problem.slug}"},
     )
 
 
@@ -220,11 +258,11 @@ def combined(errors: Mapping[str, RequestError]) -> RequestError:
 
 
 def _named(where: str, error: RequestError) -> RequestError:
-    """Return an error about a file that says which, unless its message does."""
-    if where.rpartition("/")[2] in error.message:
-        return error
-    message = f"{where}: {error.message}"
-    return RequestError(error.code, message, error.fix, status=error.status, fields=error.fields)
+    """Return an error about a file that names it as its field, and in its message."""
+    is_named = where.rpartition("/")[2] in error.message
+    message = error.message if is_named else f"{where}: {error.message}"
+    fields = {where: f"{error.message} {error.fix}"}
+    return RequestError(error.code, message, error.fix, status=error.status, fields=fields)
 
 
 def _unknown_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> RequestError:

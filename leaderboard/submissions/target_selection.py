@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.request_error import Faults, RequestError
 from leaderboard.models import Hardware, Problem
 from leaderboard.models.choices import FULL, SHARED, is_timed
 from leaderboard.submissions.archives import shown
@@ -45,25 +45,31 @@ class TargetRequest:
 
 
 def target_for(
-    candidate: Candidate, problem: Problem, requested: TargetRequest, known: Sequence[Hardware]
+    candidate: Candidate,
+    problem: Problem,
+    requested: TargetRequest,
+    known: Sequence[Hardware],
+    served: Collection[str] = (),
 ) -> Target:
-    """Return the target of a candidate. Raises RequestError where the problem, the backend or the
-    `known` hardware cannot do it."""
+    """Return the target of a candidate. Of classes of hardware that fit, those that are `served`
+    by a host now go first. Raises RequestError where the problem, the backend or the `known`
+    hardware cannot do it."""
     placement = requested.placement or FULL
     device = _device(candidate, requested, known)
     default = _default(candidate, problem, requested, known, device)
     world_size = requested.world_size or default.world_size
     size, dtype = requested.size or default.size, requested.dtype or default.dtype
-    able = ["cpu", "cuda"] if candidate.backend in CPU_BACKENDS else ["cuda"]
-    if requested.device or device in able:
-        _check("device", device, able, f"{candidate.backend} kernels")
-    else:
-        slugs = sorted(one.slug for one in known if one.device in able)
-        _check("hardware", requested.hardware, slugs, f"{candidate.backend} kernels")
-    check_problem_has(problem, world_size, size, dtype)
+    faults = Faults()
+    with faults.gathered():
+        _check_device(candidate, requested, known, device)
+    with faults.gathered():
+        check_problem_has(problem, world_size, size, dtype)
+    faults.raise_any()
     least = world_size if is_timed(placement) else 1
     fitting = {one.slug: one.max_world_size for one in _with_device(known, device, least)}
     asked = f"{world_size} ranks on {device}"
+    if requested.hardware is None:
+        fitting = {name: most for name, most in fitting.items() if name in served} or fitting
     return Target(
         hardware=_hardware(fitting, requested.hardware, candidate.tree, asked),
         device=device,
@@ -73,6 +79,18 @@ def target_for(
         profile=requested.profile or "hardened",
         placement=placement,
     )
+
+
+def _check_device(
+    candidate: Candidate, requested: TargetRequest, known: Sequence[Hardware], device: str
+) -> None:
+    """Raise RequestError for a device that does not run the backend, at what asked for it."""
+    able = ["cpu", "cuda"] if candidate.backend in CPU_BACKENDS else ["cuda"]
+    if requested.device or device in able:
+        _check("device", device, able, f"{candidate.backend} kernels")
+    else:
+        slugs = sorted(one.slug for one in known if one.device in able)
+        _check("hardware", requested.hardware, slugs, f"{candidate.backend} kernels")
 
 
 def _device(candidate: Candidate, requested: TargetRequest, known: Sequence[Hardware]) -> str:
@@ -89,13 +107,17 @@ def _with_device(known: Sequence[Hardware], device: str, least: int) -> list[Har
 
 
 def check_problem_has(problem: Problem, world_size: int, size: str, dtype: str) -> None:
-    """Raise RequestError unless the problem, as it now stands, can be judged like that."""
+    """Raise RequestError, with all that is wrong, unless the problem, as it now stands, can be
+    judged like that."""
+    faults = Faults()
     for name, value, allowed in (
         ("world_size", world_size, problem.payload["world_sizes"]),
         ("size", size, problem.payload["sizes"]),
         ("dtype", dtype, problem.payload["tolerances"]),
     ):
-        _check(name, value, allowed, problem.slug)
+        with faults.gathered():
+            _check(name, value, allowed, problem.slug)
+    faults.raise_any()
 
 
 def _default(
@@ -106,25 +128,30 @@ def _default(
     device: str,
 ) -> Default:
     """Return the rest: as the source or a published tree says, with its ranks where some host has
-    them."""
+    them; else on GPUs the fewest ranks that the problem is ranked from."""
     default, tree = DEFAULTS[device], candidate.tree
     if device != "cuda":
         return default
-    is_shared = requested.placement == SHARED
+    is_shared, allowed = requested.placement == SHARED, problem.payload["world_sizes"]
     hosts = [h for h in known if h.device == device and requested.hardware in (None, h.slug)]
     most = MOST_RANKS if is_shared else max((host.max_world_size for host in hosts), default=0)
     told = tree.world_size if tree else None
-    ranks = ranks_of(candidate.source, candidate.backend) or told or default.world_size
-    is_had = ranks <= most and ranks in problem.payload["world_sizes"]
-    usual = default.world_size
+    ranks = ranks_of(candidate.source, candidate.backend) or told
+    usual = default.world_size if is_shared else fewest_ranked(problem)
     if requested.hardware:  # with fewer GPUs than usual, as many as it has
-        fitting = [n for n in problem.payload["world_sizes"] if n <= min(most, usual)]
+        fitting = [n for n in allowed if n <= min(most, default.world_size)]
         usual = max(fitting, default=usual)
     return replace(
         default,
-        world_size=ranks if is_had else usual,
+        world_size=ranks if ranks and ranks <= most and ranks in allowed else usual,
         dtype=(tree.dtype if tree else None) or default.dtype,
     )
+
+
+def fewest_ranked(problem: Problem) -> int:
+    """Return the fewest ranks on which a result for the problem counts."""
+    sizes: list[int] = problem.payload["world_sizes"]
+    return min((n for n in sizes if n >= problem.ranked_from), default=problem.ranked_from)
 
 
 def _hardware(fitting: Mapping[str, int], slug: str | None, tree: Tree | None, asked: str) -> str:

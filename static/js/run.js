@@ -24,6 +24,22 @@
     return told.map((part) => part.join(" ")).join(" ");
   };
 
+  // The page is the same for everybody, so who may cancel is asked for, again with each status: its
+  // owner may only while it waits.
+  const cancel = page.querySelector("[data-cancel]");
+  let asked = null;
+  const offer = async (status) => {
+    if (!cancel || status === asked) return;
+    asked = status;
+    try {
+      const answer = await fetch(`${cancel.firstElementChild.getAttribute("href")}.json`);
+      cancel.hidden = !(await answer.json()).may_cancel;
+    } catch {
+      cancel.hidden = true;
+    }
+  };
+  offer(page.querySelector('[data-field="status"]').textContent);
+
   const show = (run) => {
     fill("status", run.status);
     fill("queue_position", run.queue_position);
@@ -38,6 +54,8 @@
       bar.value = done;
     } else bar.removeAttribute("value");
     fill("elapsed", run.elapsed_s == null ? null : spelt(run.elapsed_s));
+    fill("tried", run.tried ?? "");
+    page.querySelector("[data-tried]").hidden = !run.tried;
     fill("no_host", run.no_host ?? "");
     page.querySelector("[data-unserved]").hidden = !run.no_host;
     fill("waits_for", run.waits_for ?? "");
@@ -51,6 +69,7 @@
         return line;
       }),
     );
+    offer(run.status);
     let past = true;
     for (const step of page.querySelectorAll("[data-phase]")) {
       const here = step.dataset.phase === (run.phase || run.status);

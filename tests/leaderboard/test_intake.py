@@ -34,6 +34,7 @@ from tests.leaderboard.uploads import (
     ONE,
     URL,
     Send,
+    make_zip,
     stored,
 )
 
@@ -242,7 +243,7 @@ def test_the_smallest_hardware_that_fits_is_chosen(send: Send) -> None:
         Hardware.objects.create(slug=slug, title=slug, device="cuda", max_world_size=count)
     assert send({**ONE, "backend": "triton"}).status_code == 201
     run = Run.objects.get()
-    assert (run.hardware_id, run.world_size, run.size) == ("h200x4", 4, "standard")
+    assert (run.hardware_id, run.world_size, run.size) == ("h200x4", 2, "standard")
 
 
 def test_a_folder_is_imported_once(problem: Problem, tmp_path: Path) -> None:
@@ -281,3 +282,59 @@ def test_no_kernel_at_all_is_refused(problem: Problem, owner: User) -> None:
     metadata = intake.Metadata(model="M", harness=Harness.HUMAN)
     with pytest.raises(RequestError, match="no kernel"):
         intake.accept(owner, metadata, sources.HandedIn(candidates=[]), TargetRequest())
+
+
+def faults_of(answer: Any) -> dict[str, str]:
+    assert answer.status_code == 400, answer.content
+    found: dict[str, str] = answer.json()["error"]["fields"]
+    return found
+
+
+def test_all_faults_of_a_request_are_named_at_once(send: Send) -> None:
+    wrong = {
+        **{"problem": "allreduced", "source": "x = 1\n", "cost_usd": -1, "link": "ftp://x"},
+        **{"licence": "MIT", "withholds_source": True, "colour": "red", "size_": "x"},
+    }
+    found = faults_of(send({**ONE, **wrong}))
+    assert found.keys() == {"problem", "source", "cost_usd", "link", "licence", "colour", "size_"}
+    shaped = {"world_size": 3, "dtype": "float16", "size": "huge", "step_budget": 4}
+    assert faults_of(send({**ONE, **shaped})).keys() >= {"world_size", "size", "step_budget"}
+    assert Submission.objects.count() == 0
+
+
+def test_all_faults_of_an_archive_are_named_at_once(send: Send) -> None:
+    files = {
+        NAME: GOOD,
+        "notes.py": GOOD,
+        "2_allreduce_pytorch.py": GOOD,
+        "99_nothing_cuda.py": GOOD,
+        "1_allreduce_cuda.py": b"\xff",
+    }
+    found = faults_of(send({"harness": "human", "model": "!!"}, make_zip(files)))
+    assert found.keys() == {*files, "model"} - {NAME}
+
+
+def test_a_part_of_a_refused_archive_is_not_an_earlier_request(send: Send) -> None:
+    key = {"Idempotency-Key": "one"}
+    about = {"model": "A", "harness": "human"}
+    assert send(about, make_zip({NAME: GOOD}), **key).status_code == 201
+    again = send(about, make_zip({NAME: GOOD, "notes.py": GOOD}), **key)
+    assert faults_of(again).keys() == {"notes.py"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"source": "x = 1"}, "source"),
+        ({"source": "\0"}, "source"),
+        ({"attempt": 0}, "attempt"),
+        ({"problem": "x"}, "problem"),
+        ({"step": 2}, "step"),
+        ({"team": "nobody"}, "team"),
+        ({"model": "\u202e"}, "model"),
+    ],
+)
+def test_every_error_of_a_request_names_its_field(
+    send: Send, changes: dict[str, Any], field: str
+) -> None:
+    assert field in faults_of(send({**ONE, **changes}))

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from evaluator.messages.report import Verdict
 from leaderboard.models import (
+    Hardware,
     LeaderboardRow,
     Problem,
     ProblemAggregate,
     Run,
     Submission,
     Summary,
+    WorkerHost,
 )
 from leaderboard.models.staleness import too_few_ranks
 from leaderboard.read_model import summary
-from tests.leaderboard import factory
+from tests.leaderboard import factory, running
+from tests.leaderboard.uploads import ONE, Send
 
 pytestmark = pytest.mark.django_db
 WHY = "judged on 2 ranks, ranked from 4"
@@ -122,3 +128,66 @@ def test_the_pages_of_run_and_problem_say_it(submission: Submission, client: Cli
     page = text_of(client, "/problems/2-ring")
     assert f"Ranked from 4 ranks.</b> Runs on fewer ranks are not scored, because {REASON}." in page
     assert "Ranked from" not in text_of(client, "/problems/1-allreduce")
+
+
+@pytest.fixture
+def gpus(ring: Problem) -> None:
+    """GPU hosts of two and four ranks, of which none serves."""
+    for problem in Problem.objects.all():
+        problem.payload["tolerances"]["bfloat16"] = {"atol": 3e-2, "rtol": 2e-2}
+        problem.save()
+    for slug, most in (("h200x2", 2), ("h200x4", 4)):
+        Hardware.objects.create(slug=slug, title=slug, device="cuda", max_world_size=most)
+
+
+def handed_in(send: Send, problem: int, **fields: object) -> tuple[dict[str, Any], Run]:
+    backend = {"backend": "triton"} if "device" not in fields else {}
+    answer = send({**ONE, "problem": str(problem), **backend, **fields})
+    assert answer.status_code == 201, answer.content
+    body = answer.json()
+    return body, Run.objects.get(pk=body["runs"][0]["id"])
+
+
+def test_the_fewest_ranks_that_are_ranked_are_chosen(gpus: None, send: Send) -> None:
+    body, run = handed_in(send, 1)
+    assert (run.hardware_id, run.world_size, run.size) == ("h200x2", 2, "standard")
+    body, run = handed_in(send, 2)
+    assert (run.hardware_id, run.world_size) == ("h200x4", 4)
+    assert body["not_scored"] == {}
+
+
+def test_hardware_that_a_host_serves_goes_first(gpus: None, send: Send) -> None:
+    facts = {"hardware": "4 x H200", "isolation": "bwrap", "judge_version": "10"}
+    facts |= {"host": "h", "queue": "h200x4"}
+    token = running.worker_token()
+    WorkerHost.objects.create(last_seen_at=timezone.now(), token=token, **facts)
+    _, run = handed_in(send, 1)
+    assert (run.hardware_id, run.world_size) == ("h200x4", 2)
+
+
+def test_before_the_wait_a_run_says_that_it_is_not_scored(
+    gpus: None, send: Send, client: Client
+) -> None:
+    factory.make_run(factory.make_kernel(factory.make_submission(), Problem.objects.get(pk=1)))
+    body, run = handed_in(send, 2, device="cpu")
+    said = (
+        "Practice: not scored. It runs on 2 ranks; the problem is ranked from 4, because"
+        f" {REASON}. Submit it for GPUs with 4 ranks to have it scored."
+    )
+    assert body["not_scored"] == {str(run.pk): said}
+    assert client.get(f"/api/v1/runs/{run.pk}").json()["not_scored"] == said
+    assert said in text_of(client, f"/runs/{run.pk}")
+    _, ranked = handed_in(send, 1, device="cpu")
+    assert "not scored" not in text_of(client, f"/runs/{ranked.pk}")
+
+
+def test_a_run_that_ended_without_a_verdict_is_not_called_judged(
+    ring: Problem, client: Client
+) -> None:
+    run = factory.make_run(factory.make_kernel(factory.make_submission(), ring))
+    ended = {"status": "failed", "verdict": "infra_error", "message": "It failed 3 times."}
+    Run.objects.filter(pk=run.pk).update(**ended, finished_at=timezone.now())
+    page = text_of(client, f"/runs/{run.pk}")
+    assert "It failed 3 times." in page
+    assert "Judged on" not in page
+    assert "<dt>Ended</dt>" in page

@@ -33,9 +33,12 @@ def test_every_call_rank_and_gpu_has_a_row(run: Run, client: Client) -> None:
     assert [float(row["kernel_us"]) for row in bursts] == timing["kernel_bursts_us"]
     assert [float(row["baseline_us"]) for row in bursts] == timing["baseline_bursts_us"]
     times = table(client, run, "times")
-    assert [row["time"] for row in times] == ["answer_us", "call_us", "series_us"]
-    assert [float(row["kernel_us"]) for row in times] == list(timing["kernel"].values())
-    assert [float(row["baseline_us"]) for row in times] == list(timing["baseline"].values())
+    both = ["answer_us", "call_us", "series_us"]
+    assert [row["time"] for row in times] == [*both, "before_us", "after_us", "bound_us"]
+    assert [float(row["kernel_us"]) for row in times[:3]] == list(timing["kernel"].values())
+    assert [float(row["baseline_us"]) for row in times[:3]] == list(timing["baseline"].values())
+    assert float(times[-1]["kernel_us"]) == report["floors"]["wire_us"]
+    assert [row["scored"] for row in times] == ["1", "0", "0", "0", "0", "0"]
     ranks = table(client, run, "ranks")
     assert {row["call_us"] for row in ranks} == {""}
     assert [float(row["overlap_us"]) for row in ranks] == [
@@ -54,7 +57,9 @@ def test_what_ranks_told_judges_up_to_nine_has_a_row(client: Client) -> None:
     assert [float(row["call_us"]) for row in ranks] == timing["rank_us"]
     assert [int(row["last_batches"]) for row in ranks] == timing["rank_last"]
     assert [float(row["kernel_us"]) for row in table(client, old, "bursts")]
-    assert table(client, old, "times") == []
+    times = {row["time"]: float(row["kernel_us"]) for row in table(client, old, "times")}
+    assert times.keys() == {"batch_us", "single_us", "events_us", "bound_us"}
+    assert times["single_us"] == timing["kernel_single_us"]
 
 
 def test_limits_and_mechanisms_are_those_of_the_report(run: Run, client: Client) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from leaderboard.models import Hardware, Problem, Run, Submission
+from leaderboard.models import Hardware, Kernel, Problem, Run, Submission
 from tests.leaderboard import factory
-from tests.leaderboard.uploads import ONE, Send
+from tests.leaderboard.uploads import GOOD, NAME, ONE, Send, make_zip
 
 pytestmark = pytest.mark.django_db
 FORM = {"model": "New Model", "harness": "zero-shot", "visibility": "public", "key": "one"}
@@ -46,6 +50,72 @@ def test_a_form_without_source_and_archive_says_so_at_both(gpus: Hardware, clien
     page = client.post("/submit", FORM | KERNEL | {"source": ""}).content.decode()
     for name in ("source", "archive"):
         assert f'<ul class="errors" id="id_{name}_error"><li>Give either' in page
+
+
+def text_of(page: str) -> str:
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
+def test_four_things_are_asked_first_and_the_rest_behind_more(
+    gpus: Hardware, client: Client
+) -> None:
+    page = client.get("/submit").content.decode()
+    first, more = page.split('<details class="more">')
+    asked = re.findall(r'<(?:input|select|textarea)[^>]* name="(\w+)"', first)
+    assert asked[-5:] == ["model", "problem", "source", "backend", "archive"]
+    behind = re.findall(r'<(?:input|select|textarea)[^>]* name="(\w+)"', more)
+    assert len(behind) == 19
+    assert "An archive holds all 87 problems: one upload, one submission" in text_of(first)
+    wrong = client.post("/submit", FORM | KERNEL | {"step_budget": "20"}).content.decode()
+    assert '<details class="more" open>' in wrong
+
+
+def test_a_form_begins_with_what_the_last_submission_said(gpus: Hardware, client: Client) -> None:
+    told = {"harness": "agentic", "step_budget": "30", "visibility": "unlisted", "licence": "MIT"}
+    assert client.post("/submit", FORM | KERNEL | told).status_code == 302
+    page = client.get("/submit").content.decode()
+    assert "More agentic, unlisted, fewest ranks" in text_of(page)
+    assert 'name="step_budget" value="30"' in page
+    assert '<option value="MIT" selected>' in page
+    client.force_login(factory.make_user("another"))
+    assert "More zero-shot, public, fewest ranks" in text_of(client.get("/submit").content.decode())
+
+
+def test_the_backend_is_the_one_found_in_the_source(gpus: Hardware, client: Client) -> None:
+    source = "import triton\n\n\n@triton.jit\ndef f(x): ...\n\n\ndef solution(x): ...\n"
+    for text, backend in ((KERNEL["source"], "pytorch"), (source, "triton")):
+        told = {**KERNEL, "source": text, "backend": "", "key": backend}
+        assert client.post("/submit", FORM | told).status_code == 302
+        assert Kernel.objects.latest("pk").backend == backend
+
+
+def test_all_faults_of_a_form_stand_beside_their_fields(gpus: Hardware, client: Client) -> None:
+    wrong = {
+        **{"model": "!!", "source": "x = 1", "attempt": "0", "cost_usd": "-1", "link": "ftp://x"},
+        **{"step_budget": "5", "world_size": "3", "size": "huge"},
+    }
+    page = client.post("/submit", FORM | KERNEL | wrong).content.decode()
+    named = set(re.findall(r'<ul class="errors" id="id_(\w+)_error">', page))
+    assert named >= {"model", "source", "attempt", "cost_usd", "link", "step_budget", "size"}
+    assert Submission.objects.filter(model__name="!!").count() == 0
+
+
+def test_after_an_archive_one_lands_on_the_submission(gpus: Hardware, client: Client) -> None:
+    archive = SimpleUploadedFile("kernels.zip", make_zip({NAME: GOOD}))
+    answer = client.post("/submit", FORM | {"archive": archive})
+    made = Submission.objects.get(model__name="New Model")
+    assert answer["Location"] == made.get_absolute_url()
+    alone = client.post("/submit", FORM | KERNEL | {"key": "two"})
+    assert alone["Location"].startswith("/runs/")
+
+
+def test_the_form_says_what_is_practice_before_it_is_sent(gpus: Hardware, client: Client) -> None:
+    assert "not scored" not in client.get("/submit").content.decode()
+    Problem.objects.update(ranked_from=4)
+    page = text_of(client.get("/submit").content.decode())
+    assert "No GPU host judges now. Kernels for GPUs wait for one." in page
+    assert "so there they are practice: not scored : 1." in page
+    assert "Problem allreduce (scored from 4 ranks)" in page
 
 
 def test_the_form_tells_of_every_queue(gpus: Hardware, client: Client) -> None:

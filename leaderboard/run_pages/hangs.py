@@ -1,0 +1,140 @@
+"""Names the kernel of a run that hung on its GPUs, and the line that launched it, as far as the
+report and the source say it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from leaderboard.kit.json_types import Report
+
+MOST_NAMED = 5
+MOST_LINE = 160
+# As the judge names the line where a rank stood, and the GPU that a rank waited for.
+_STOOD = re.compile(r"submission\.py line (\d{1,7}) \((\w{1,80})\)")
+_AT_GPU = "for the GPU"
+# `name<<<grid, block>>>` and `name<int><<<...>>>` of CUDA, and the calls of its runtime.
+_CUDA = re.compile(r"\b(\w{1,80})\s*(?:<[^<>;{}]{0,200}>)?\s*<<<")
+_BY_CALL = re.compile(
+    r"\b(?:cudaLaunchKernelEx\s*\([^,;]{1,80},|cudaLaunch(?:Cooperative)?Kernel\s*\()"
+    r"\s*(?:\([^()]{0,80}\)\s*)?&?(\w{1,80})"
+)
+
+
+class Launch(NamedTuple):
+    """Names a kernel that a source launches, and the line where it does."""
+
+    kernel: str
+    line: int
+
+
+class Hang(NamedTuple):
+    """Says in a sentence what never finished. `line` is that of the launch, or where the ranks
+    stood; `code` is that line."""
+
+    says: str
+    line: int | None
+    code: str
+
+
+def hang_of(report: Report, source: str | None) -> Hang | None:
+    """Return what is known of a hang, from the report of a run on GPUs; None where it did not
+    hang."""
+    if report.get("verdict") != "timeout":
+        return None
+    told = f"{report.get('evidence') or ''} {report['message']}"
+    stood = _STOOD.search(told)
+    if not stood and _AT_GPU not in told:
+        return None
+    found = [] if source is None else launches(source)
+    if stood:
+        return _at_line(int(stood[1]), stood[2], found, source)
+    return _on_gpu(found, source)
+
+
+def _at_line(line: int, function: str, found: list[Launch], source: str | None) -> Hang:
+    """Say it where the ranks stood in a line of the submission."""
+    code = _code(source, line)
+    here = [one for one in found if one.line == line]
+    if here:
+        says = f"Kernel {here[0].kernel} never finished. Line {line} ({function}) launched it."
+        return Hang(says, line, code)
+    says = f"The ranks never got past line {line} ({function})."
+    before = [one for one in found if one.line < line]
+    if before:
+        last = before[-1]
+        says += f" The last launch above it is that of {last.kernel}, in line {last.line}."
+    return Hang(says, line, code)
+
+
+def _on_gpu(found: list[Launch], source: str | None) -> Hang:
+    """Say it where all lines of the submission were done and only the GPU was not."""
+    done = "Every launch was made, and the GPU never finished its work"
+    if source is None:
+        without = "This site does not hold the source, so it cannot name the kernel."
+        return Hang(f"{done}. {without}", None, "")
+    names = list(dict.fromkeys(one.kernel for one in found))
+    if not names:
+        return Hang(f"{done}. The source launches no kernel by name.", None, "")
+    if len(names) == 1:
+        last = found[-1]
+        says = f"Kernel {last.kernel} never finished. Line {last.line} launched it."
+        return Hang(says, last.line, _code(source, last.line))
+    listed = ", ".join(f"{one.kernel} (line {one.line})" for one in found[:MOST_NAMED])
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    return Hang(f"{done}. One of these never ended: {listed}{more}.", found[0].line, "")
+
+
+def launches(source: str) -> list[Launch]:
+    """Return the launches of kernels in a source in the order of lines, those of CUDA within its
+    strings and those of Triton, `kernel[grid](...)`, without repetitions."""
+    found = set(_of_triton(source))
+    for number, line in enumerate(source.splitlines(), start=1):
+        for pattern in (_CUDA, _BY_CALL):
+            found.update(Launch(name, number) for name in pattern.findall(line))
+    return sorted(found, key=lambda one: (one.line, one.kernel))
+
+
+def _of_triton(source: str) -> list[Launch]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    kernels = {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and any("jit" in ast.unparse(one) for one in node.decorator_list)
+    }
+    return [
+        Launch(name, node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Subscript)
+        and isinstance(node.func.value, ast.Name)
+        for name in _meant(tree, node.func.value.id, kernels)
+    ]
+
+
+def _meant(tree: ast.AST, name: str, kernels: Collection[str]) -> list[str]:
+    """Return the kernels that a name stands for: itself, or those that it is assigned one of."""
+    if name in kernels:
+        return [name]
+    return [
+        used
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and name in _names(*node.targets)
+        for used in _names(node.value)
+        if used in kernels
+    ]
+
+
+def _names(*trees: ast.AST) -> list[str]:
+    return [one.id for tree in trees for one in ast.walk(tree) if isinstance(one, ast.Name)]
+
+
+def _code(source: str | None, line: int) -> str:
+    lines = (source or "").splitlines()
+    return lines[line - 1].strip()[:MOST_LINE] if 1 <= line <= len(lines) else ""
