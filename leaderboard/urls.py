@@ -10,6 +10,7 @@ from django.urls import URLPattern, include, path
 from leaderboard.account_pages import cancel, edit, notices, own, rejudge, submit, teams
 from leaderboard.account_pages import urls as account_urls
 from leaderboard.board_pages import (
+    beats_nccl,
     board,
     board_figures,
     catalogue_figures,
@@ -49,7 +50,6 @@ from leaderboard.site_pages import (
     attacks,
     hardware,
     hardware_figures,
-    house_kernels,
     search,
     site_map,
 )
@@ -69,6 +69,7 @@ FIGURES: Mapping[str, Figure] = {
         catalogue_figures.problem_map,
         catalogue_figures.sources,
         profiles.both_profiles,
+        beats_nccl.house_speedups,
         hardware_figures.limits,
         overview_figures.links,
         overview_figures.arithmetic,
@@ -152,6 +153,9 @@ urlpatterns = [
     path("matrix/<int:submission>/<int:problem>", matrix.attempt, name="attempt"),
     *twins("mechanisms", mechanisms.mechanisms, "mechanisms"),
     *twins("profiles", profiles.profiles, "profiles"),
+    *twins("beats-nccl", beats_nccl.beats_nccl, "beats-nccl"),
+    path("house-kernels", beats_nccl.moved),
+    path("house-kernels.json", beats_nccl.moved, {"form": "json"}),
     *twins("compare", compare.compare, "compare"),
     *twins("search", search.search, "search"),
     path("opensearch.xml", search.opensearch, name="opensearch"),
@@ -159,7 +163,6 @@ urlpatterns = [
     path("badges/models/<slug:slug>.svg", badges.model, name="model-badge"),
     path("badges/submissions/<int:number>.svg", badges.submission, name="submission-badge"),
     path("sitemap.xml", site_map.sitemap, name="sitemap"),
-    *twins("house-kernels", house_kernels.house_kernels, "house-kernels"),
     path("robots.txt", site_map.robots, name="robots"),
     *twins("snapshots", snapshot_pages.listed, "snapshots"),
     *twins("snapshots/<slug:tag>", snapshot_pages.snapshot, "snapshot"),

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
-from django.utils import timezone
 
 from leaderboard.board_pages.board_figures import board_figures, too_few
 from leaderboard.board_pages.board_groups import (
@@ -22,7 +21,7 @@ from leaderboard.board_pages.findings import findings
 from leaderboard.board_pages.front_bars import front_bars
 from leaderboard.board_pages.headline import headline
 from leaderboard.delivery import citing
-from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
+from leaderboard.delivery.pages import Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url, with_query
 from leaderboard.metrics.board_numbers import BY_KEY, NUMBERS, PLAIN
@@ -109,7 +108,7 @@ def board(request: HttpRequest) -> Page:
             **_controls(query, shown, order, kept),
             **_figures(query, ours, claims, address),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
-            "cite": cite(request, address),
+            "cite": citing.of_page(request, with_query(url("board"), address)),
             "headline": headline([row.entry for row in rows], query.setting, elsewhere),
             "bars": front_bars(rows, query.tail),
             "findings": findings(ours, query.known) if not address else [],
@@ -165,14 +164,6 @@ def _figures(
         "figures": [*board_figures(query, ours, claims, address), *frames],
         "few_told": [*too_few(ours), *few_told],
     }
-
-
-def cite(request: HttpRequest, address: str) -> dict[str, str] | None:
-    """Return a citation of the board under these filters; None where the site does not know its own
-    address."""
-    site = origin(request)
-    page = site + with_query(url("board"), address)
-    return citing.live(page, timezone.localdate()) if site else None
 
 
 def counted(

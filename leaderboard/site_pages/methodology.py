@@ -116,7 +116,7 @@ def methodology_context(scored: int) -> dict[str, object]:
     known = judge_constants()
     interval = intervals.wilson_interval(EXAMPLE_SHARE, scored)
     return {
-        "sections": [{"anchor": anchor, "title": title} for anchor, title in SECTIONS],
+        "contents": [{"anchor": anchor, "text": title} for anchor, title in SECTIONS],
         "judge_version": CURRENT_JUDGE,
         "known": known,
         "limits": [_limits_row(device, known) for device in DEVICES],

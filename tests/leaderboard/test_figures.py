@@ -22,7 +22,7 @@ SHOWN = re.compile(r'data-figure="([^"]+)" data-name="([^"]+)"')
 TABLE = re.compile(r'<a href="(/figures/[^".]+)">Table</a>')
 NOT_OF_THE_CAST = {
     *("hardware-limits", "speedup-by-ranks", "both-profiles"),
-    *("published-speedups", "best-over-time", "last-rank"),
+    *("published-speedups", "best-over-time", "last-rank", "house-speedups"),
 }
 NOTHING = "Nothing to show yet."
 
