@@ -19,7 +19,9 @@ from leaderboard.board_pages import (
     category_figures,
     cost_figures,
     matrix,
+    mechanism_kernels,
     mechanisms,
+    profile_reasons,
     profiles,
 )
 from leaderboard.delivery import client_archive, redirects
@@ -69,6 +71,8 @@ FIGURES: Mapping[str, Figure] = {
         catalogue_figures.problem_map,
         catalogue_figures.sources,
         profiles.both_profiles,
+        mechanism_kernels.mechanism_speedups,
+        profile_reasons.hidden_failures,
         beats_nccl.house_speedups,
         hardware_figures.limits,
         overview_figures.links,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import starmap
 from typing import NamedTuple
 
-from leaderboard.board_pages.mechanisms import nccl_speeds, right_kernels
+from leaderboard.board_pages.mechanism_kernels import nccl_speeds, right_kernels
 from leaderboard.kit.links import url
 from leaderboard.metrics.difficulty import FEWEST_MODELS, UNSOLVED, Difficulty
 from leaderboard.models import ProblemAggregate

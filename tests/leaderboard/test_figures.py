@@ -23,6 +23,7 @@ TABLE = re.compile(r'<a href="(/figures/[^".]+)">Table</a>')
 NOT_OF_THE_CAST = {
     *("hardware-limits", "speedup-by-ranks", "both-profiles"),
     *("published-speedups", "best-over-time", "last-rank", "house-speedups"),
+    *("hidden-failures", "mechanism-speedups"),
 }
 NOTHING = "Nothing to show yet."
 
