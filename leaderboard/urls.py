@@ -116,6 +116,11 @@ def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPatte
     return made
 
 
+def card(route: str, view: View, name: str) -> URLPattern:
+    """Return the route of the picture that other sites show beside a link to a page."""
+    return path(f"{route}.png", view, {"form": "png"}, name=f"{name}-card")
+
+
 # Whoever the admin lets in has logged in as everybody does: counted, and with the second factor.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
@@ -156,6 +161,11 @@ urlpatterns = [
     path("matrix/<int:submission>", matrix.row, name="matrix-row"),
     path("matrix/<int:submission>/<int:problem>", matrix.attempt, name="attempt"),
     *twins("mechanisms", mechanisms.mechanisms, "mechanisms"),
+    card("leaderboard", board.board, "board"),
+    card("mechanisms", mechanisms.mechanisms, "mechanisms"),
+    card("profiles", profiles.profiles, "profiles"),
+    card("beats-nccl", beats_nccl.beats_nccl, "beats-nccl"),
+    card("problems/<int:number>-<slug:slug>", problem.problem_page, "problem"),
     *twins("profiles", profiles.profiles, "profiles"),
     *twins("beats-nccl", beats_nccl.beats_nccl, "beats-nccl"),
     path("house-kernels", beats_nccl.moved),

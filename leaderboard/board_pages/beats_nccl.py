@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.board_pages.house_text import TEXT, Family, Rendered, families, rendered
 from leaderboard.delivery import cells, citing
+from leaderboard.delivery.cards import Card, bars_of
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.delivery.redirects import moved_to
 from leaderboard.figures.charts import boards as charts
@@ -31,6 +32,7 @@ from leaderboard.read_model.house_results import HouseResult, house_results, set
 from leaderboard.read_model.setting import Setting, machine_in_words
 
 PARAMETERS = (*SETTING_FILTERS,)
+TITLE = "What beats NCCL, and how"
 TOLD = tuple(name for name in HouseResult._fields if name != "title")
 COLUMNS = ("family", *TOLD)
 
@@ -86,9 +88,10 @@ def beats_nccl(request: HttpRequest) -> Page:
             "markdown": TEXT.read_text(),
         },
         table=Table.of(COLUMNS, records),
+        card=lambda: card_of(gains, setting),
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
-            Crumb(text="What beats NCCL, and how"),
+            Crumb(text=TITLE),
         ),
     )
 
@@ -110,7 +113,7 @@ def house_speedups(request: HttpRequest) -> Drawn:
         table=spread_table(rows),
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
-            Crumb(text="What beats NCCL, and how", url=url("beats-nccl")),
+            Crumb(text=TITLE, url=url("beats-nccl")),
         ),
         under=str(setting or ""),
         title=finding(gains),
@@ -157,6 +160,17 @@ def fuller(setting: Setting | None, counts: Mapping[Setting, int]) -> dict[str, 
         return None
     address = with_query(url("beats-nccl"), setting_query(most))
     return {"count": counts[most], "setting": most, "url": address}
+
+
+def card_of(gains: Sequence[Gain], setting: Setting | None) -> Card:
+    """Return the picture for links: the families that gain most."""
+    bars = [(one.family.name, one.median, cells.ratio_text(one.median)) for one in drawn(gains)]
+    where = f" on {machine_in_words(setting)}" if setting else ""
+    return Card(
+        title=headline([one for gain in gains for one in gain.kernels]) or TITLE,
+        says=f"Median speedup over PyTorch + NCCL{where}, by family" if bars else "",
+        bars=bars_of(bars),
+    )
 
 
 def contents_of(gains: Sequence[Gain], taught: Rendered) -> list[dict[str, str]]:

@@ -18,7 +18,7 @@ from leaderboard.board_pages.board_groups import (
 )
 from leaderboard.board_pages.cost_figures import cost_figures
 from leaderboard.board_pages.findings import findings
-from leaderboard.board_pages.front_bars import front_bars
+from leaderboard.board_pages.front_bars import front_bars, front_card
 from leaderboard.board_pages.headline import headline
 from leaderboard.delivery import citing
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, public_page
@@ -97,10 +97,10 @@ def board(request: HttpRequest) -> Page:
     every = bool(shown.value) or order.key in UNSEEN
     entries = [*(row.entry for row in rows), *others]
     columns = columns_of(entries) if every else plain_columns(entries, order)
-    pinned = len(ours) - len(ranked)
-    look = RowStyle(tick=pinned + len(part.rows) > 1, tail=query.tail)
+    look = RowStyle(tick=len(ours) - len(ranked) + len(part.rows) > 1, tail=query.tail)
     address = canonical_query(request, BOARD_PARAMETERS)
     kept = canonical_query(request, ("columns", *BOARD_PARAMETERS))
+    told = headline([row.entry for row in rows], query.setting, elsewhere)
     return Page(
         template="leaderboard.html",
         section="board",
@@ -109,7 +109,7 @@ def board(request: HttpRequest) -> Page:
             **_figures(query, ours, claims, address),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": citing.of_page(request, with_query(url("board"), address)),
-            "headline": headline([row.entry for row in rows], query.setting, elsewhere),
+            "headline": told,
             "bars": front_bars(rows, query.tail),
             "findings": findings(ours, query.known) if not address else [],
             "every": every,
@@ -121,6 +121,7 @@ def board(request: HttpRequest) -> Page:
         },
         data=lambda: _record(query, rows, elsewhere),
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
+        card=lambda: front_card(told, front_bars(rows, query.tail)),
     )
 
 

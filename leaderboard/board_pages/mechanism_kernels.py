@@ -10,6 +10,7 @@ from typing import NamedTuple
 from django.http import HttpRequest
 
 from leaderboard.delivery import cells
+from leaderboard.delivery.cards import Card, bars_of
 from leaderboard.delivery.pages import Crumb
 from leaderboard.figures.charts import boards as charts
 from leaderboard.figures.charts.boards import Spread
@@ -103,6 +104,16 @@ def speed_frame(right: Sequence[Right], query: str) -> dict[str, object] | None:
     if len(spreads_of(right)) < LEAST_DRAWN:
         return None
     return framed(mechanism_speedups, query, title=finding(right))
+
+
+def card_of(right: Sequence[Right], where: str) -> Card:
+    """Return the picture for links: the median speedup by what kernels use."""
+    medians = [(row.name, statistics.median(row.speedups)) for row in spreads_of(right)]
+    return Card(
+        title=finding(right) or "Mechanisms by which kernels move bytes between GPUs",
+        says=f"Median speedup over PyTorch + NCCL on {where}" if medians else "",
+        bars=bars_of([(name, value, cells.ratio_text(value)) for name, value in medians]),
+    )
 
 
 @figure(

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from leaderboard.board_pages.mechanism_kernels import (
     PARAMETERS,
     Right,
+    card_of,
     fastest,
     finding,
     right_kernels,
@@ -29,7 +30,7 @@ from leaderboard.read_model.boards import Cell
 from leaderboard.read_model.filters import count_phrase, setting_filters
 from leaderboard.read_model.published_claims import published
 from leaderboard.read_model.scopes import scope
-from leaderboard.read_model.setting import tells_times
+from leaderboard.read_model.setting import machine_in_words, tells_times
 
 COLUMNS = (
     *("submission", "model", "harness", "problem", "category", "mechanisms", "nccl"),
@@ -81,6 +82,7 @@ def mechanisms(request: HttpRequest) -> Page:
         },
         data={"setting": setting and vars(setting), "kernels": records},
         table=Table.of(COLUMNS, records),
+        card=lambda: card_of(right, machine_in_words(setting) if setting else ""),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Mechanisms")),
     )
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from django.http import HttpRequest
 
+from leaderboard.delivery.cards import Card, bars_of
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.charts import profiles as charts
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
@@ -82,6 +83,12 @@ def reason_frame(reasons: Sequence[Reason], query: str) -> dict[str, object] | N
     """Return the frame of the figure; None where the table says all."""
     is_told = len(reasons) < LEAST_DRAWN
     return None if is_told else framed(hidden_failures, query, title=finding(reasons))
+
+
+def card_of(headline: str, reasons: Sequence[Reason]) -> Card:
+    """Return the picture for links: the reasons."""
+    counts = [(one.name, float(len(one.kernels)), str(len(one.kernels))) for one in reasons]
+    return Card(title=headline, says=finding(reasons), bars=bars_of(counts))
 
 
 @figure(

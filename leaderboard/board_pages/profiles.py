@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from django.http import HttpRequest
 
 from leaderboard.board_pages.profile_reasons import (
     PARAMETERS,
+    card_of,
     reason_frame,
     reason_rows,
     reasons_of,
@@ -47,7 +48,8 @@ def profiles(request: HttpRequest) -> Page:
     is_timed = tells_times(setting)
     records = [record for one in found for record in records_of(one)]
     counts, reasons = list(map(counts_of, found)), reasons_of(found)
-    query = canonical_query(request, PARAMETERS)
+    query, totals = canonical_query(request, PARAMETERS), totals_of(found, counts)
+    title = title_of(totals)
     return Page(
         template="profiles.html",
         section="board",
@@ -55,7 +57,8 @@ def profiles(request: HttpRequest) -> Page:
             "page_url": url("profiles"),
             "filters": controls,
             "said": str(setting.in_words("profile")) if setting else "",
-            "totals": totals_of(found, counts),
+            "totals": totals,
+            "title": title,
             "rows": list(map(_row, found, counts)),
             "differing": list(_differing(found, titles, is_timed=is_timed)),
             "reasons": reason_rows(reasons, titles, is_timed=is_timed),
@@ -69,6 +72,7 @@ def profiles(request: HttpRequest) -> Page:
             "problems": records,
         },
         table=Table.of(COLUMNS, records),
+        card=lambda: card_of(title, reasons),
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
             Crumb(text="PKB's check and hidden inputs"),
@@ -111,7 +115,7 @@ def named(one: Beside | BoardRow) -> str:
     return ", ".join((one.harness, *map(words, one.backends), f"no. {one.submission}"))
 
 
-def totals_of(found: Sequence[Beside], counts: Sequence[ProfileCounts]) -> dict[str, object]:
+def totals_of(found: Sequence[Beside], counts: Sequence[ProfileCounts]) -> dict[str, int]:
     """Return how many problems were judged under both, or have kernels that were not, pass PKB's
     check, and just one of both."""
     return {
@@ -121,6 +125,14 @@ def totals_of(found: Sequence[Beside], counts: Sequence[ProfileCounts]) -> dict[
         "upstream_only": sum(one.upstream_only for one in counts),
         "hardened_only": sum(one.hardened_only for one in counts),
     }
+
+
+def title_of(totals: Mapping[str, int]) -> str:
+    """Say how many kernels pass PKB's check alone."""
+    failing, passing = totals["upstream_only"], totals["upstream"]
+    if not failing:
+        return "PKB's check and hidden inputs"
+    return f"{failing} of {passing} kernels that pass PKB's check fail on hidden inputs"
 
 
 def _row(one: Beside, counts: ProfileCounts) -> dict[str, object]:

@@ -9,9 +9,12 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from leaderboard.delivery import cells
+from leaderboard.delivery.cards import Card, bars_of
 from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, public_page
 from leaderboard.delivery.redirects import moved_to
 from leaderboard.kit.links import kernel_at, url
+from leaderboard.kit.visible import visible
 from leaderboard.metrics import floors
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
 from leaderboard.metrics.mechanisms import mechanism_name
@@ -97,8 +100,23 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         table=problem_tables.facts_table(facts, found.payload, limits, judged)
         if facts
         else problem_tables.results_table(found, setting, every=every),
+        card=lambda: card_of(found, problem_results.fastest_anywhere(found), rows),
         crumbs=(*crumbs(), Crumb(text=found.title)),
     )
+
+
+def card_of(found: Problem, fastest: Run | None, rows: Sequence[SubmissionRow]) -> Card:
+    """Return the picture for links: the fastest kernel anywhere, and those of the setting."""
+    says = found.summary
+    if fastest is not None and fastest.speedup is not None:
+        setting = Setting(**{name: getattr(fastest, name) for name in SETTING_FIELDS})
+        says = f"Fastest: {cells.ratio_text(fastest.speedup)} on {machine_in_words(setting)}"
+        says += f", by {visible(fastest.kernel.submission.model.name)}"
+    timed = [one for one in kernel_records(rows) if one["speedup"] is not None]
+    shown = [
+        (visible(one["model"]), one["speedup"], cells.ratio_text(one["speedup"])) for one in timed
+    ]
+    return Card(title=str(found), says=says, bars=bars_of(shown))
 
 
 def twin(
