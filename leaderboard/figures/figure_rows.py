@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from leaderboard.delivery import cells
 from leaderboard.figures import claimed_figures
@@ -13,6 +13,7 @@ from leaderboard.figures.charts.curves import Chances, Curve
 from leaderboard.figures.frame import LEAST_DRAWN
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
+from leaderboard.metrics.tallies import in_order
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import BoardRow, Cell
 from leaderboard.read_model.published_claims import Claim, published
@@ -159,6 +160,14 @@ def by_category(entry: BoardRow) -> dict[str, tuple[float, int]]:
         if cell.correct and cell.utilisation is not None:
             groups.setdefault(cell.category, []).append(cell.utilisation)
     return {name: (statistics.median(values), len(values)) for name, values in groups.items()}
+
+
+def endings_in_words(modes: Mapping[str, int]) -> str:
+    """Return `12 correct, 3 deadlock` for counts by failure mode, the commonest first, of equal
+    ones what came furthest."""
+    told = list(in_order(modes).items())[::-1]
+    told.sort(key=lambda pair: -pair[1])
+    return ", ".join(f"{count} {mode}" for mode, count in told)
 
 
 def mode_counts(entries: Sequence[BoardRow], claims: Sequence[Claim]) -> list[ModeCounts]:
