@@ -35,7 +35,7 @@ def _of_hand(rows: Sequence[BoardRow]) -> Iterator[Finding]:
     """Yield the median speedup of this site's own kernels."""
     own = [cell for row in rows if row.house and row.score.is_timed for cell in row.cells]
     if speedups := [cell.best_speedup for cell in own if cell.best_speedup is not None]:
-        says = "median speedup of kernels written by hand: how they beat NCCL"
+        says = "median speedup over NCCL, and how"
         yield Finding(f"{statistics.median(speedups):.2g}× by hand", says, url("beats-nccl"))
 
 

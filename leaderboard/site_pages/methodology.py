@@ -22,6 +22,7 @@ TABLES = (*SETS, "limits")
 DEVICES = {"cpu": "Processors", "cuda": "GPUs"}
 
 SECTIONS = (
+    ("glossary", "Glossary"),
     ("metrics", "Metrics"),
     ("ties", "Intervals, ties, places"),
     ("counts", "What counts"),
@@ -38,7 +39,6 @@ SECTIONS = (
     ("mechanisms", "Mechanisms"),
     ("risks", "What is left to doubt"),
     ("version", "Versions"),
-    ("glossary", "Glossary"),
     ("cite", "Citing"),
 )
 
