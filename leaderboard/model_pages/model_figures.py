@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from django.http import Http404, HttpRequest
 
@@ -17,7 +18,7 @@ from leaderboard.figures.charts.drawing import Spec
 from leaderboard.figures.charts.submissions import Series
 from leaderboard.figures.claimed_figures import READ_OFF
 from leaderboard.figures.claimed_figures import curves as claimed_curves
-from leaderboard.figures.figure_rows import endings_in_words, fast_p_curves
+from leaderboard.figures.figure_rows import endings_found, endings_in_words, fast_p_curves
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.figures.tables import category_table, curve_table, mode_table
 from leaderboard.kit.links import url
@@ -54,7 +55,12 @@ def asked(request: HttpRequest) -> tuple[LanguageModel, list[BoardRow], Titles]:
 def failures(request: HttpRequest) -> Drawn:
     found, entries, _ = asked(request)
     counts = mode_counts(entries)
-    return _drawn(found, board_charts.failure_modes(counts), mode_table(counts))
+    drawn = _drawn(found, board_charts.failure_modes(counts), mode_table(counts))
+    return replace(drawn, title=modes_found(counts))
+
+
+def modes_found(counts: Sequence[ModeCounts]) -> str:
+    return endings_found(failures.title, (one.counts for one in counts))
 
 
 @figure(
@@ -147,7 +153,8 @@ def model_figures(
     shown += [fast_p] if is_drawn or claimed_curves(totals) else []
     shown += [failures] if len(mode_counts(entries)) >= LEAST_DRAWN else []
     shown += [speedups] if is_timed else []
-    frames = [framed(one, f"model={found.slug}") for one in shown]
+    titles = {failures.name: modes_found(mode_counts(entries))}
+    frames = [framed(one, f"model={found.slug}", title=titles.get(one.name, "")) for one in shown]
     return {"figures": frames, "few_told": endings_told(entries)}
 
 

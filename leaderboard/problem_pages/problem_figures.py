@@ -16,7 +16,7 @@ from leaderboard.figures.charts import speedups as charts
 from leaderboard.figures.charts.boards import ModeCounts
 from leaderboard.figures.charts.drawing import Spec
 from leaderboard.figures.charts.speedups import SpeedupLine
-from leaderboard.figures.figure_rows import endings_in_words
+from leaderboard.figures.figure_rows import endings_found, endings_in_words
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url, with_query
@@ -79,7 +79,8 @@ def failures(request: HttpRequest) -> Drawn:
     modes = problem_results.mode_rows(found, setting)
     counts = [ModeCounts(name=name, counts=ended) for name, ended in modes.items()]
     spec = board_charts.failure_modes(counts[:MOST_BARS])
-    return drawn_of(request, found, setting, spec, mode_table(counts))
+    drawn = drawn_of(request, found, setting, spec, mode_table(counts))
+    return replace(drawn, title=endings_found(failures.title, modes.values()))
 
 
 @figure(
@@ -149,7 +150,9 @@ def problem_figures(
     shown += [by_size] if scaling.sizes_vary(stood, setting) else []
     shown += [by_ranks] if scaling.ranks_vary(stood, setting) else []
     address = f"problem={found.number}" + (f"&{query}" if query else "")
-    frames = [framed(one, address) for one in shown]
+    here = [one.modes for one in stood if one.setting == setting]
+    titles = {failures.name: endings_found(failures.title, here)}
+    frames = [framed(one, address, title=titles.get(one.name, "")) for one in shown]
     return {"figures": frames, "endings": endings_told(stood, setting, models)}
 
 

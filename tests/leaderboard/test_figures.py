@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 
 from evaluator.messages.report import Verdict
+from leaderboard.figures.figure_rows import endings_found, nearest_found
 from leaderboard.models import Harness, Kernel, Making, Problem, Submission
 from leaderboard.read_model import summary
 from leaderboard.urls import FIGURES
@@ -192,9 +193,20 @@ def test_how_attempts_of_three_end_is_a_figure(client: Client) -> None:
     problem = factory.make_problem()
     for harness in (Harness.ZERO_SHOT, Harness.REPEATED, Harness.AGENTIC):
         factory.make_judged(factory.make_submission("Model One", harness), problem)
+    figure = client.get("/figures/problem-failures?problem=1").content.decode()
+    assert "<h1>How attempts end: 3 of 3 are correct</h1>" in figure
     model = f"/models/{factory.make_model('Model One').slug}"
     for address, name in ((problem.get_absolute_url(), "problem"), (model, "model")):
         page = client.get(address).content.decode()
         assert f'data-name="{name}-failures"' in page
+        assert 'aria-label="How attempts end: 3 of 3 are correct. ' in page
         assert "How attempts end here" not in page
         assert "How attempts end, " not in page
+
+
+def test_the_title_of_a_figure_is_what_it_shows() -> None:
+    modes = [{"correct": 3, "deadlock": 2}, {"deadlock": 1, "runtime error": 2}]
+    assert endings_found("How", modes) == "How: 3 of 8 are correct, 3 end with deadlock"
+    assert endings_found("How", [{"correct": 2}]) == "How: 2 of 2 are correct"
+    assert endings_found("How", []) == "How"
+    assert nearest_found("How near", []) == "How near"
