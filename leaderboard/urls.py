@@ -10,6 +10,7 @@ from django.urls import URLPattern, include, path
 from leaderboard.account_pages import cancel, edit, notices, own, rejudge, submit, teams
 from leaderboard.account_pages import urls as account_urls
 from leaderboard.board_pages import (
+    beats_nccl,
     board,
     board_figures,
     catalogue_figures,
@@ -18,7 +19,9 @@ from leaderboard.board_pages import (
     category_figures,
     cost_figures,
     matrix,
+    mechanism_kernels,
     mechanisms,
+    profile_reasons,
     profiles,
 )
 from leaderboard.delivery import client_archive, redirects
@@ -49,7 +52,6 @@ from leaderboard.site_pages import (
     attacks,
     hardware,
     hardware_figures,
-    house_kernels,
     search,
     site_map,
 )
@@ -69,6 +71,9 @@ FIGURES: Mapping[str, Figure] = {
         catalogue_figures.problem_map,
         catalogue_figures.sources,
         profiles.both_profiles,
+        mechanism_kernels.mechanism_speedups,
+        profile_reasons.hidden_failures,
+        beats_nccl.house_speedups,
         hardware_figures.limits,
         overview_figures.links,
         overview_figures.arithmetic,
@@ -109,6 +114,11 @@ def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPatte
     for form in ("json", "csv"):
         made.append(path(f"{stem or route}.{form}", view, {"form": form}, name=f"{name}-{form}"))
     return made
+
+
+def card(route: str, view: View, name: str) -> URLPattern:
+    """Return the route of the picture that other sites show beside a link to a page."""
+    return path(f"{route}.png", view, {"form": "png"}, name=f"{name}-card")
 
 
 # Whoever the admin lets in has logged in as everybody does: counted, and with the second factor.
@@ -152,7 +162,15 @@ urlpatterns = [
     path("matrix/<int:submission>", matrix.row, name="matrix-row"),
     path("matrix/<int:submission>/<int:problem>", matrix.attempt, name="attempt"),
     *twins("mechanisms", mechanisms.mechanisms, "mechanisms"),
+    card("leaderboard", board.board, "board"),
+    card("mechanisms", mechanisms.mechanisms, "mechanisms"),
+    card("profiles", profiles.profiles, "profiles"),
+    card("beats-nccl", beats_nccl.beats_nccl, "beats-nccl"),
+    card("problems/<int:number>-<slug:slug>", problem.problem_page, "problem"),
     *twins("profiles", profiles.profiles, "profiles"),
+    *twins("beats-nccl", beats_nccl.beats_nccl, "beats-nccl"),
+    path("house-kernels", beats_nccl.moved),
+    path("house-kernels.json", beats_nccl.moved, {"form": "json"}),
     *twins("compare", compare.compare, "compare"),
     *twins("search", search.search, "search"),
     path("opensearch.xml", search.opensearch, name="opensearch"),
@@ -160,7 +178,6 @@ urlpatterns = [
     path("badges/models/<slug:slug>.svg", badges.model, name="model-badge"),
     path("badges/submissions/<int:number>.svg", badges.submission, name="submission-badge"),
     path("sitemap.xml", site_map.sitemap, name="sitemap"),
-    *twins("house-kernels", house_kernels.house_kernels, "house-kernels"),
     path("robots.txt", site_map.robots, name="robots"),
     *twins("snapshots", snapshot_pages.listed, "snapshots"),
     *twins("snapshots/<slug:tag>", snapshot_pages.snapshot, "snapshot"),

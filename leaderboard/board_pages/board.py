@@ -7,7 +7,6 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
-from django.utils import timezone
 
 from leaderboard.board_pages.board_figures import board_figures, too_few
 from leaderboard.board_pages.board_groups import (
@@ -19,10 +18,10 @@ from leaderboard.board_pages.board_groups import (
 )
 from leaderboard.board_pages.cost_figures import cost_figures
 from leaderboard.board_pages.findings import findings
-from leaderboard.board_pages.front_bars import front_bars
+from leaderboard.board_pages.front_bars import front_bars, front_card
 from leaderboard.board_pages.headline import headline
 from leaderboard.delivery import citing
-from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
+from leaderboard.delivery.pages import Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url, with_query
 from leaderboard.metrics.board_numbers import BY_KEY, NUMBERS, PLAIN
@@ -99,10 +98,10 @@ def board(request: HttpRequest) -> Page:
     every = bool(shown.value) or order.key in UNSEEN
     entries = [*(row.entry for row in rows), *others]
     columns = columns_of(entries) if every else plain_columns(entries, order)
-    pinned = len(ours) - len(ranked)
-    look = RowStyle(tick=pinned + len(part.rows) > 1, tail=query.tail)
+    look = RowStyle(tick=len(ours) - len(ranked) + len(part.rows) > 1, tail=query.tail)
     address = canonical_query(request, BOARD_PARAMETERS)
     kept = canonical_query(request, ("columns", *BOARD_PARAMETERS))
+    told = headline([row.entry for row in rows], query.setting, elsewhere)
     return Page(
         template="leaderboard.html",
         section="board",
@@ -110,8 +109,8 @@ def board(request: HttpRequest) -> Page:
             **_controls(query, shown, order, kept),
             **_figures(query, ours, claims, address),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
-            "cite": cite(request, address),
-            "headline": headline([row.entry for row in rows], query.setting, elsewhere),
+            "cite": citing.of_page(request, with_query(url("board"), address)),
+            "headline": told,
             "bars": front_bars(rows, query.tail),
             "findings": findings(ours, query.known) if not address else [],
             "paired": paired(order, ranked),
@@ -124,6 +123,7 @@ def board(request: HttpRequest) -> Page:
         },
         data=lambda: _record(query, rows, elsewhere),
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
+        card=lambda: front_card(told, front_bars(rows, query.tail)),
     )
 
 
@@ -173,14 +173,6 @@ def _figures(
         "figures": [*board_figures(query, ours, claims, address), *frames],
         "few_told": [*too_few(ours), *few_told],
     }
-
-
-def cite(request: HttpRequest, address: str) -> dict[str, str] | None:
-    """Return a citation of the board under these filters; None where the site does not know its own
-    address."""
-    site = origin(request)
-    page = site + with_query(url("board"), address)
-    return citing.live(page, timezone.localdate()) if site else None
 
 
 def counted(

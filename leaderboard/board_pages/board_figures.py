@@ -19,10 +19,12 @@ from leaderboard.figures.figure_rows import (
     best_of,
     chances_of,
     drawn_models,
+    endings_found,
     fast_p_curves,
     first,
     mode_counts,
     named,
+    nearest_found,
     spreads_of,
     utilisations_of,
 )
@@ -103,7 +105,8 @@ def utilisations(request: HttpRequest) -> Drawn:
     entries = query.judged()
     found, titles = utilisations_of(entries, query.scope.titles)
     spec = charts.utilisations(found, titles, drawn_models(entries))
-    return drawn(request, query, spec, category_table(found, titles))
+    made = drawn(request, query, spec, category_table(found, titles))
+    return replace(made, title=nearest_found(utilisations.title, best_of(entries, MOST_CURVES)))
 
 
 @figure(
@@ -115,8 +118,15 @@ def utilisations(request: HttpRequest) -> Drawn:
 )
 def failure_modes(request: HttpRequest) -> Drawn:
     query = board_query(request)
-    counts = mode_counts(query.judged(), query.claims())
-    return drawn(request, query, charts.failure_modes(counts), mode_table(counts))
+    entries = query.judged()
+    counts = mode_counts(entries, query.claims())
+    made = drawn(request, query, charts.failure_modes(counts), mode_table(counts))
+    return replace(made, title=modes_found(best_of(entries, MOST_BARS)))
+
+
+def modes_found(models: Sequence[BoardRow]) -> str:
+    """Return the title of that figure, for the rows judged here that it shows."""
+    return endings_found(failure_modes.title, (entry.modes for entry in models))
 
 
 def drawn(request: HttpRequest, query: BoardQuery, spec: Spec, table: Table) -> Drawn:
@@ -161,9 +171,10 @@ def board_figures(
     if any(entry.score.correct >= LEAST_DRAWN for entry in timed[:MOST_BOXES]):
         made.append(framed(spreads, address))
     if any(entry.numbers.get("utilisation") is not None for entry in models[:MOST_CURVES]):
-        made.append(framed(utilisations, address))
+        title = nearest_found(utilisations.title, models[:MOST_CURVES])
+        made.append(framed(utilisations, address, title=title))
     if any(entry.modes for entry in models) or claimed_figures.mode_counts(claims):
-        made.append(framed(failure_modes, address))
+        made.append(framed(failure_modes, address, title=modes_found(models)))
     return made
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Sequence
 from itertools import starmap
 from typing import NamedTuple
 
-from leaderboard.board_pages.mechanisms import nccl_speeds, right_kernels
+from leaderboard.board_pages.mechanism_kernels import nccl_speeds, right_kernels
 from leaderboard.kit.links import url
 from leaderboard.metrics.difficulty import FEWEST_MODELS, UNSOLVED, Difficulty
 from leaderboard.models import ProblemAggregate
@@ -25,9 +26,17 @@ class Finding(NamedTuple):
 
 
 def findings(rows: Sequence[BoardRow], known: Sequence[Setting]) -> list[Finding]:
-    """Return the findings that the data allow: of PKB's own check, of kernels that call NCCL, of
-    problems that no model solved. `rows` are those of the board."""
-    return [*_of_checks(known), *_of_nccl(rows), *_of_unsolved(known)]
+    """Return the findings that the data allow: of kernels written by hand, of PKB's own check, of
+    kernels that call NCCL, of problems that no model solved. `rows` are those of the board."""
+    return [*_of_hand(rows), *_of_checks(known), *_of_nccl(rows), *_of_unsolved(known)]
+
+
+def _of_hand(rows: Sequence[BoardRow]) -> Iterator[Finding]:
+    """Yield the median speedup of this site's own kernels."""
+    own = [cell for row in rows if row.house and row.score.is_timed for cell in row.cells]
+    if speedups := [cell.best_speedup for cell in own if cell.best_speedup is not None]:
+        says = "median speedup over NCCL, and how"
+        yield Finding(f"{statistics.median(speedups):.2g}× by hand", says, url("beats-nccl"))
 
 
 def _of_checks(known: Sequence[Setting]) -> Iterator[Finding]:

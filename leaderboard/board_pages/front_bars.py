@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from leaderboard.board_pages.board_groups import kind_of
-from leaderboard.board_pages.headline import best_first, correct, faster
+from leaderboard.board_pages.headline import Headline, best_first, correct, faster
+from leaderboard.delivery.cards import MOST_BARS, Card, CardBar
 from leaderboard.kit.visible import visible
 from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.columns import RankedRow
 
 MOST_MODELS = 5
+QUESTION = "Can language models write fast multi-GPU kernels?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,21 @@ def front_bars(rows: Sequence[RankedRow], tail: str) -> list[Bar]:
     own = best_first(row for row in every if row.house)[:1] if models else []
     shown = (*own, *models[:MOST_MODELS])
     return [_bar(row, claims.get((row.model, row.harness)), tail) for row in shown]
+
+
+def front_card(answer: Headline | None, bars: Sequence[Bar]) -> Card:
+    """Return the picture for links to the first page: its answer, and its bars."""
+    told = answer and f"{answer.lead} {answer.opens} {visible(answer.model)}{answer.says}"
+    faster = any(bar.faster is not None for bar in bars)
+    shown = tuple(
+        CardBar(name=bar.name, value=f"{count} of {bar.judged}", share=float(wide) / 100)
+        for bar in bars[:MOST_BARS]
+        for count, wide in [
+            (bar.correct, bar.wide_correct) if bar.faster is None else (bar.faster, bar.wide_faster)
+        ]
+    )
+    says = "Problems on which kernels are faster than NCCL" if faster else "Problems solved"
+    return Card(title=told or QUESTION, says=says if bars else "", bars=shown)
 
 
 def _one_of_each(models: Iterable[BoardRow]) -> Iterator[BoardRow]:

@@ -10,32 +10,32 @@ from typing import NamedTuple
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from leaderboard.board_pages.mechanism_kernels import (
+    PARAMETERS,
+    Right,
+    card_of,
+    fastest,
+    finding,
+    right_kernels,
+    speed_frame,
+    tags_of,
+)
 from leaderboard.board_pages.profiles import named
-from leaderboard.delivery import cells
+from leaderboard.delivery import cells, citing
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
-from leaderboard.kit.links import url
+from leaderboard.kit.links import kernel_at, url, with_query
 from leaderboard.metrics.mechanisms import NCCL, mechanism_name
 from leaderboard.read_model import boards
-from leaderboard.read_model.boards import BoardRow, Cell
-from leaderboard.read_model.filters import SETTING_FILTERS, count_phrase, setting_filters
+from leaderboard.read_model.boards import Cell
+from leaderboard.read_model.filters import count_phrase, setting_filters
 from leaderboard.read_model.published_claims import published
 from leaderboard.read_model.scopes import scope
-from leaderboard.read_model.setting import tells_times
+from leaderboard.read_model.setting import machine_in_words, tells_times
 
-PARAMETERS = (*SETTING_FILTERS,)
-# Fewer kernels that call NCCL, or that do not, are no finding.
-LEAST_KERNELS = 3
 COLUMNS = (
     *("submission", "model", "harness", "problem", "category", "mechanisms", "nccl"),
     *("speedup", "speedup_low", "run"),
 )
-
-
-class Right(NamedTuple):
-    """Holds a submission's best kernel of a problem that it solved."""
-
-    entry: BoardRow
-    cell: Cell
 
 
 class MechanismSummary(NamedTuple):
@@ -67,16 +67,11 @@ def mechanisms(request: HttpRequest) -> Page:
             "filters": controls,
             "said": f"{count_phrase(len(right), 'right kernel')} · {setting}" if setting else "",
             "is_timed": is_timed,
-            "speeds": nccl_speeds(one.cell for one in right),
+            "finding": finding(right),
+            "figure": speed_frame(right, where),
+            "cite": citing.of_page(request, with_query(url("mechanisms"), where)),
             "names": [mechanism_name(tag) for tag in tags],
-            "rows": [
-                {
-                    "name": mechanism_name(tag),
-                    "url": f"{url('matrix')}?mechanism={tag}{f'&{where}' if where else ''}",
-                    "cells": cells.joined(_cells(right, tag)),
-                }
-                for tag in tags
-            ],
+            "rows": [_row(right, tag, where) for tag in tags],
             "is_house": all(one.entry.house for one in right),
             "published": claims[0].publication_says.get("mechanisms", "") if claims else "",
             "right": len(right),
@@ -87,22 +82,18 @@ def mechanisms(request: HttpRequest) -> Page:
         },
         data={"setting": setting and vars(setting), "kernels": records},
         table=Table.of(COLUMNS, records),
+        card=lambda: card_of(right, machine_in_words(setting) if setting else ""),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Mechanisms")),
     )
 
 
-def right_kernels(entries: Iterable[BoardRow]) -> list[Right]:
-    """Return the best right kernel of each submission and problem, without the references' own. The
-    site's kernels are told where there are no others."""
-    every = list(entries)
-    own = [entry for entry in every if not entry.baseline] or [e for e in every if e.house]
-    return [Right(entry, cell) for entry in own for cell in entry.cells if cell.correct]
-
-
-def tags_of(right: Iterable[Right]) -> list[str]:
-    """Return the mechanisms that occur, the commonest first."""
-    counts = Counter(tag for one in right for tag in one.cell.mechanisms)
-    return [tag for tag, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
+def _row(right: Sequence[Right], tag: str, where: str) -> dict[str, object]:
+    return {
+        "name": mechanism_name(tag),
+        "url": f"{url('matrix')}?mechanism={tag}{f'&{where}' if where else ''}",
+        "cells": cells.joined(_cells(right, tag)),
+        "fastest": _fastest(right, tag),
+    }
 
 
 def _cells(right: Sequence[Right], tag: str) -> Iterator[SafeString]:
@@ -116,6 +107,20 @@ def _cells(right: Sequence[Right], tag: str) -> Iterator[SafeString]:
         yield cells.share_cell(faster)
 
 
+def _fastest(right: Sequence[Right], tag: str) -> dict[str, object] | None:
+    """Return the fastest kernel that uses a mechanism; None where none was timed."""
+    found = fastest(one for one in right if tag in one.cell.mechanisms)
+    if found is None:
+        return None
+    cell = found.cell
+    return {
+        "url": kernel_at(cell.kernel, cell.run),
+        "speedup": cell.best_speedup,
+        "problem": cell.problem,
+        "model": found.entry.model,
+    }
+
+
 def _speeds(own: Iterable[Cell]) -> tuple[float | None, float | None]:
     """Return the median speedup of these cells, and the share surely above 1; None untimed."""
     timed = [cell for cell in own if cell.best_speedup is not None]
@@ -123,18 +128,6 @@ def _speeds(own: Iterable[Cell]) -> tuple[float | None, float | None]:
         return None, None
     faster = sum((cell.best_low or 0.0) > 1 for cell in timed) / len(timed)
     return statistics.median(cell.best_speedup or 0.0 for cell in timed), faster
-
-
-def nccl_speeds(cells: Iterable[Cell]) -> tuple[float, float] | None:
-    """Return the median speedups of correct kernels that call NCCL and of those that do not; None
-    where fewer than LEAST_KERNELS were timed of either."""
-    calling, moving = list[float](), list[float]()
-    for cell in cells:
-        if cell.best_speedup is not None:
-            (calling if NCCL in cell.mechanisms else moving).append(cell.best_speedup)
-    if min(len(calling), len(moving)) < LEAST_KERNELS:
-        return None
-    return statistics.median(calling), statistics.median(moving)
 
 
 def _by_category(

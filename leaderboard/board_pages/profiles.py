@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from django.http import HttpRequest
 
-from leaderboard.delivery import cells
+from leaderboard.board_pages.profile_reasons import (
+    PARAMETERS,
+    card_of,
+    reason_frame,
+    reason_rows,
+    reasons_of,
+)
+from leaderboard.delivery import cells, citing
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.figures.charts import profiles as charts
 from leaderboard.figures.charts.profiles import ProfileCounts
-from leaderboard.figures.frame import Drawn, figure, framed
-from leaderboard.kit.links import url
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
+from leaderboard.kit.links import url, with_query
 from leaderboard.metrics.verdicts import state, verdict_words, words
 from leaderboard.models import Problem
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import BoardRow
-from leaderboard.read_model.filters import SETTING_FILTERS, setting_filters
+from leaderboard.read_model.filters import setting_filters
 from leaderboard.read_model.profile_comparison import (
     Beside,
     ProfileOutcome,
@@ -26,8 +32,6 @@ from leaderboard.read_model.profile_comparison import (
 )
 from leaderboard.read_model.setting import tells_times
 
-# The profile is what the page compares.
-PARAMETERS = tuple(name for name in SETTING_FILTERS if name != "profile")
 COUNTED = ("submission", "model", "harness", "answered", "unjudged")
 OUTCOME = ("verdict", "cause", "run")
 COLUMNS = (
@@ -43,7 +47,9 @@ def profiles(request: HttpRequest) -> Page:
     titles = dict(Problem.objects.values_list("number", "title"))
     is_timed = tells_times(setting)
     records = [record for one in found for record in records_of(one)]
-    counts = list(map(counts_of, found))
+    counts, reasons = list(map(counts_of, found)), reasons_of(found)
+    query, totals = canonical_query(request, PARAMETERS), totals_of(found, counts)
+    title = title_of(totals)
     return Page(
         template="profiles.html",
         section="board",
@@ -51,10 +57,14 @@ def profiles(request: HttpRequest) -> Page:
             "page_url": url("profiles"),
             "filters": controls,
             "said": str(setting.in_words("profile")) if setting else "",
-            "totals": totals_of(found, counts),
+            "totals": totals,
+            "title": title,
             "rows": list(map(_row, found, counts)),
             "differing": list(_differing(found, titles, is_timed=is_timed)),
-            "figure": framed(both_profiles, canonical_query(request, PARAMETERS)),
+            "reasons": reason_rows(reasons, titles, is_timed=is_timed),
+            "why": reason_frame(reasons, query),
+            "both": framed(both_profiles, query) if len(found) >= LEAST_DRAWN else None,
+            "cite": citing.of_page(request, with_query(url("profiles"), query)),
         },
         data={
             "setting": setting and vars(setting),
@@ -62,7 +72,11 @@ def profiles(request: HttpRequest) -> Page:
             "problems": records,
         },
         table=Table.of(COLUMNS, records),
-        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="PKB's check beside ours")),
+        card=lambda: card_of(title, reasons),
+        crumbs=(
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text="PKB's check and hidden inputs"),
+        ),
     )
 
 
@@ -80,7 +94,7 @@ def both_profiles(request: HttpRequest) -> Drawn:
         table=Table(columns=("Submission", *ProfileCounts._fields[1:]), rows=counts),
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
-            Crumb(text="PKB's check beside ours", url=url("profiles")),
+            Crumb(text="PKB's check and hidden inputs", url=url("profiles")),
         ),
         under=setting.in_words("profile") if setting else "",
     )
@@ -101,27 +115,24 @@ def named(one: Beside | BoardRow) -> str:
     return ", ".join((one.harness, *map(words, one.backends), f"no. {one.submission}"))
 
 
-def totals_of(found: Sequence[Beside], counts: Sequence[ProfileCounts]) -> dict[str, object]:
+def totals_of(found: Sequence[Beside], counts: Sequence[ProfileCounts]) -> dict[str, int]:
     """Return how many problems were judged under both, or have kernels that were not, pass PKB's
-    check, and just one of both, with the commonest reasons of those that fail hidden inputs
-    alone."""
-    reasons = Counter(
-        reason_of(judged.hardened)
-        for one in found
-        for judged in one.that_pass(upstream=True, hardened=False)
-    )
+    check, and just one of both."""
     return {
         "judged": sum(sum(one[1:]) for one in counts),
         "unjudged": sum(one.unjudged for one in found),
         "upstream": sum(one.both + one.upstream_only for one in counts),
         "upstream_only": sum(one.upstream_only for one in counts),
         "hardened_only": sum(one.hardened_only for one in counts),
-        "reasons": reasons.most_common(),
     }
 
 
-def reason_of(outcome: ProfileOutcome) -> str:
-    return words(outcome.cause or outcome.verdict)
+def title_of(totals: Mapping[str, int]) -> str:
+    """Say how many kernels pass PKB's check alone."""
+    failing, passing = totals["upstream_only"], totals["upstream"]
+    if not failing:
+        return "PKB's check and hidden inputs"
+    return f"{failing} of {passing} kernels that pass PKB's check fail on hidden inputs"
 
 
 def _row(one: Beside, counts: ProfileCounts) -> dict[str, object]:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from datetime import date
 
+from django.http import HttpRequest
+from django.utils import timezone
+
+from leaderboard.delivery.pages import origin
 from leaderboard.models import Snapshot
 
 TITLE = "PKB Leaderboard"
 AUTHORS = "PKB Leaderboard contributors"
+
+
+def of_page(request: HttpRequest, address: str) -> dict[str, str] | None:
+    """Return the context `cite` of the page at an address; None where the site does not know its
+    own."""
+    site = origin(request)
+    return live(site + address, timezone.localdate()) if site else None
 
 
 def live(url: str, seen: date) -> dict[str, str]:

@@ -41,7 +41,7 @@ FILTERS: dict[str, Callable[..., str]] = {
 }
 # What `base.html` and `_tools.html` show where a page says nothing of it, as that of an error.
 FRAME: dict[str, object] = {
-    **dict.fromkeys(("section", "origin", "address", "q", "said"), ""),
+    **dict.fromkeys(("section", "origin", "address", "card_address", "q", "said"), ""),
     **dict.fromkeys(("twins", "crumbs"), ()),
     "unlisted": False,
 }

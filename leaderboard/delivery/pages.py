@@ -26,6 +26,7 @@ from django.template.loader import render_to_string
 from django.utils.http import parse_etags
 from django.views.decorators.http import require_safe
 
+from leaderboard.delivery.cards import Card
 from leaderboard.delivery.readers import may_see
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import one_prefix, with_query
@@ -38,6 +39,7 @@ TYPES = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "svg": "image/svg+xml",
+    "png": "image/png",
     "atom": "application/atom+xml; charset=utf-8",
     "sitemap": "application/xml; charset=utf-8",
 }
@@ -93,7 +95,7 @@ class Page:
 
     `context` and `data` may be functions that make them: what costs much is then made for its own
     form only. Search engines are asked to leave out what is `unlisted`. What `varies` with who
-    reads it is kept by no cache.
+    reads it is kept by no cache. A page with a `card` has a picture for links at `.png`.
     """
 
     template: str
@@ -102,6 +104,7 @@ class Page:
     data: object
     crumbs: tuple[Crumb, ...] = ()
     table: Table | None = None
+    card: Callable[[], Card] | None = None
     private: bool = False
     unlisted: bool = False
     varies: bool = False
@@ -184,9 +187,9 @@ def answer(request: HttpRequest, stored: Stored | HttpResponse, *, cached: str) 
     return response
 
 
-def packed(body: str, form: str, etag: str | None) -> Stored:
+def packed(body: str | bytes, form: str, etag: str | None) -> Stored:
     """Compress a body; without an etag of its own it is named by its content."""
-    raw = body.encode()
+    raw = body.encode() if isinstance(body, str) else body
     name = etag or f'W/"{hashlib.sha256(raw).hexdigest()[:32]}"'
     compressed = gzip.compress(raw, compresslevel=3, mtime=0)
     return Stored(body=compressed, content_type=TYPES[form], etag=name)
@@ -213,7 +216,7 @@ def _make(
     return response
 
 
-def rendered(page: Page, form: str, path: str, query: str, site: str) -> str:
+def rendered(page: Page, form: str, path: str, query: str, site: str) -> str | bytes:
     if form == "json":
         data = page.data() if callable(page.data) else page.data
         return json.dumps(data, cls=DjangoJSONEncoder, ensure_ascii=False, allow_nan=False)
@@ -221,8 +224,19 @@ def rendered(page: Page, form: str, path: str, query: str, site: str) -> str:
         if page.table is None:
             raise Http404
         return as_csv(page.table)
+    if form == "png":
+        return drawn(page)
     shown = {**frame(page, path, query), "origin": "" if page.private else site}
     return render_to_string(page.template, shown)
+
+
+def drawn(page: Page) -> bytes:
+    """Return the card of a page, which has one if its form `png` has an address."""
+    from leaderboard.delivery import card_drawing
+
+    if page.card is None or page.private:
+        raise Http404
+    return card_drawing.png(page.card())
 
 
 def frame(page: Page, path: str, query: str) -> dict[str, object]:
@@ -237,6 +251,7 @@ def frame(page: Page, path: str, query: str) -> dict[str, object]:
         "unlisted": page.unlisted,
         "twins": twins,
         "address": f"{path}{tail}",
+        "card_address": f"{stem}.png{tail}" if page.card else "",
         **(page.context() if callable(page.context) else page.context),
     }
 

@@ -9,12 +9,11 @@ from urllib.parse import urlencode
 
 from django.db.models import Count, OuterRef, Subquery
 from django.http import Http404, HttpRequest, HttpResponseBase
-from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard.delivery import cells, citing
-from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
+from leaderboard.delivery.pages import Crumb, Page, Table, public_page
 from leaderboard.delivery.redirects import moved_to
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
@@ -74,15 +73,15 @@ def model(request: HttpRequest, slug: str) -> Page:
     context = {
         "model": found,
         **table_context(rows, settings, timed),
-        "claimed": bool(totals),
-        "citation": claims[0].citation if totals else "",
+        **{"claimed": bool(totals), "citation": claims[0].citation if totals else ""},
         "compare_url": compare_url(each),
         "matrix_url": matrix_url(ours, settings),
         "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(each, settings, known),
         **category_context(each, claims, known),
         **{"handed_in": handed_in, "history": history(entries, settings)},
-        **{"figures": model_figures(found, ours, claims), "cite": cite(request, found)},
+        **model_figures(found, ours, claims),
+        "cite": citing.of_page(request, url("model", found.slug)),
     }
     return Page(
         template="model.html",
@@ -128,13 +127,6 @@ def history(entries: Sequence[BoardRow], settings: Settings) -> list[dict[str, o
         for entry in dated
     ]
     return made if len(made) > 1 else []
-
-
-def cite(request: HttpRequest, found: LanguageModel) -> dict[str, str] | None:
-    """Return a citation of the page; None where the site does not know its own address."""
-    site = origin(request)
-    page = f"{site}{url('model', found.slug)}"
-    return citing.live(page, timezone.localdate()) if site else None
 
 
 def table_context(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from django.http import Http404, HttpRequest
 
@@ -17,8 +18,8 @@ from leaderboard.figures.charts.drawing import Spec
 from leaderboard.figures.charts.submissions import Series
 from leaderboard.figures.claimed_figures import READ_OFF
 from leaderboard.figures.claimed_figures import curves as claimed_curves
-from leaderboard.figures.figure_rows import fast_p_curves
-from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.figure_rows import endings_found, endings_in_words, fast_p_curves
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.figures.tables import category_table, curve_table, mode_table
 from leaderboard.kit.links import url
 from leaderboard.metrics.telling_apart import told_apart
@@ -61,7 +62,12 @@ def shown_of(request: HttpRequest) -> tuple[LanguageModel, list[Shown], Titles]:
 def failures(request: HttpRequest) -> Drawn:
     found, entries, _ = asked(request)
     counts = mode_counts(entries)
-    return _drawn(found, board_charts.failure_modes(counts), mode_table(counts))
+    drawn = _drawn(found, board_charts.failure_modes(counts), mode_table(counts))
+    return replace(drawn, title=modes_found(counts))
+
+
+def modes_found(counts: Sequence[ModeCounts]) -> str:
+    return endings_found(failures.title, (one.counts for one in counts))
 
 
 @figure(
@@ -149,14 +155,28 @@ def _drawn(found: LanguageModel, spec: Spec, table: Table) -> Drawn:
 
 def model_figures(
     found: LanguageModel, entries: Sequence[BoardRow], claims: Sequence[Claim]
-) -> list[dict[str, object]]:
+) -> dict[str, object]:
+    """Return the frames of figures, and what too few submissions for one are told by."""
     shown = [by_category] if entries or claims else []
     totals = [claim for claim in claims if claim.category is None]
-    is_timed = any(entry.score.is_timed and entry.score.correct for entry in entries)
-    shown += [fast_p] if is_timed or claimed_curves(totals) else []
-    shown += [failures] if any(entry.modes for entry in entries) else []
+    timed = [entry for entry in entries if entry.score.is_timed and entry.score.correct]
+    is_timed = bool(timed)
+    is_drawn = any(not entry.baseline for entry in timed)
+    shown += [fast_p] if is_drawn or claimed_curves(totals) else []
+    shown += [failures] if len(mode_counts(entries)) >= LEAST_DRAWN else []
     shown += [speedups] if is_timed else []
-    return [framed(one, f"model={found.slug}") for one in shown]
+    titles = {failures.name: modes_found(mode_counts(entries))}
+    frames = [framed(one, f"model={found.slug}", title=titles.get(one.name, "")) for one in shown]
+    return {"figures": frames, "few_told": endings_told(entries)}
+
+
+def endings_told(entries: Sequence[BoardRow]) -> list[str]:
+    """Return a sentence on how the attempts of each submission end, where these are too few for a
+    figure."""
+    counts = mode_counts(entries)
+    if len(counts) >= LEAST_DRAWN:
+        return []
+    return [f"How attempts end, {one.name}: {endings_in_words(one.counts)}." for one in counts]
 
 
 def named(entries: Sequence[BoardRow]) -> dict[int | None, str]:

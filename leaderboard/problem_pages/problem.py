@@ -9,13 +9,17 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from leaderboard.delivery import cells
+from leaderboard.delivery.cards import Card, bars_of
 from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, public_page
 from leaderboard.delivery.redirects import moved_to
-from leaderboard.kit.links import kernel_at, url
+from leaderboard.kit.links import kernel_at, url, with_query
+from leaderboard.kit.visible import visible
 from leaderboard.metrics import floors
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
 from leaderboard.metrics.mechanisms import mechanism_name
 from leaderboard.models import Problem, Run
+from leaderboard.models.summaries import HARDENED
 from leaderboard.problem_pages import problem_tables
 from leaderboard.problem_pages.claimed_curves import frames_of
 from leaderboard.problem_pages.problem_facts import (
@@ -36,6 +40,7 @@ from leaderboard.read_model.filters import (
     SETTING_FILTERS,
     count_phrase,
     setting_filters,
+    setting_query,
     setting_tail,
 )
 from leaderboard.read_model.problem_results import (
@@ -84,8 +89,8 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
             "page_url": found.get_absolute_url(),
             "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
             **results_context(here, rows, setting_tail(setting, settings), every),
-            **in_any_setting(found, stood, settings),
-            "figures": problem_figures(found, stood, setting, query),
+            **in_any_setting(found, stood, settings, setting),
+            **problem_figures(found, stood, setting, query, models_of(rows)),
             "published": frames_of(number, known.claimed),
             "over_time": over_time_frames(found, stood, setting, query),
             **known_context(known, stood),
@@ -97,8 +102,29 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         table=problem_tables.facts_table(facts, found.payload, limits, judged)
         if facts
         else problem_tables.results_table(found, setting, every=every),
+        card=lambda: card_of(found, problem_results.fastest_anywhere(found), rows),
         crumbs=(*crumbs(), Crumb(text=found.title)),
     )
+
+
+def card_of(found: Problem, fastest: Run | None, rows: Sequence[SubmissionRow]) -> Card:
+    """Return the picture for links: the fastest kernel anywhere, and those of the setting."""
+    says = found.summary
+    if fastest is not None and fastest.speedup is not None:
+        setting = Setting(**{name: getattr(fastest, name) for name in SETTING_FIELDS})
+        says = f"Fastest: {cells.ratio_text(fastest.speedup)} on {machine_in_words(setting)}"
+        says += f", by {visible(fastest.kernel.submission.model.name)}"
+    timed = [one for one in kernel_records(rows) if one["speedup"] is not None]
+    shown = [
+        (visible(one["model"]), one["speedup"], cells.ratio_text(one["speedup"])) for one in timed
+    ]
+    return Card(title=str(found), says=says, bars=bars_of(shown))
+
+
+def models_of(rows: Sequence[SubmissionRow]) -> int:
+    """Count the models and harnesses of these rows, the reference apart."""
+    own = [row for row in rows if not row.is_reference]
+    return len({(row.submission__model__name, row.submission__harness) for row in own})
 
 
 def twin(
@@ -122,12 +148,37 @@ def twin(
 
 
 def in_any_setting(
-    found: Problem, stood: Sequence[SettingTotals], known: Sequence[Setting]
+    found: Problem,
+    stood: Sequence[SettingTotals],
+    known: Sequence[Setting],
+    here: Setting | None,
 ) -> dict[str, object]:
-    """Return the part of the page that is the same in every setting."""
+    """Return the part of the page that is of every setting, and not of the one `here` alone."""
     return {
+        "elsewhere": elsewhere(found, stood, here),
         "fastest_anywhere": fastest_context(problem_results.fastest_anywhere(found)),
         "difficulty": difficulty_of(stood, known) if found.scored else "",
+    }
+
+
+def elsewhere(
+    found: Problem, stood: Sequence[SettingTotals], setting: Setting | None
+) -> dict[str, object] | None:
+    """Return the setting that says more, where no model solved the problem in this one: one in
+    which a model did, else one in which a model tried if none did here."""
+    here = next((one for one in stood if one.setting == setting), None)
+    if here is not None and here.solved:
+        return None
+    tried = here is not None and here.submissions > 0
+    others = [one for one in stood if (one.solved if tried else one.submissions)]
+    if not others:
+        return None
+    best = max(others, key=lambda one: (one.profile == HARDENED, one.solved, one.submissions))
+    return {
+        "url": with_query(found.get_absolute_url(), setting_query(best.setting)),
+        "where": best.setting.in_words(),
+        "solved": best.solved,
+        "submissions": best.submissions,
     }
 
 

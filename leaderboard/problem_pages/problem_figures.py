@@ -16,7 +16,8 @@ from leaderboard.figures.charts import speedups as charts
 from leaderboard.figures.charts.boards import ModeCounts
 from leaderboard.figures.charts.drawing import Spec
 from leaderboard.figures.charts.speedups import SpeedupLine
-from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.figure_rows import endings_found, endings_in_words
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url, with_query
 from leaderboard.kit.row_number import row_number
@@ -78,7 +79,8 @@ def failures(request: HttpRequest) -> Drawn:
     modes = problem_results.mode_rows(found, setting)
     counts = [ModeCounts(name=name, counts=ended) for name, ended in modes.items()]
     spec = board_charts.failure_modes(counts[:MOST_BARS])
-    return drawn_of(request, found, setting, spec, mode_table(counts))
+    drawn = drawn_of(request, found, setting, spec, mode_table(counts))
+    return replace(drawn, title=endings_found(failures.title, modes.values()))
 
 
 @figure(
@@ -135,14 +137,31 @@ def drawn_of(
 
 
 def problem_figures(
-    found: Problem, stood: Sequence[SettingTotals], setting: Setting | None, query: str
-) -> list[dict[str, object]]:
-    """Return the frames of figures that have something to show; `query` names the setting."""
-    shown = [failures] if any(one.made and one.setting == setting for one in stood) else []
+    found: Problem,
+    stood: Sequence[SettingTotals],
+    setting: Setting | None,
+    query: str,
+    models: int,
+) -> dict[str, object]:
+    """Return the frames of figures that have something to show, and what is told in words instead;
+    `query` names the setting, `models`
+    counts models and harnesses with attempts there."""
+    shown = [failures] if models >= LEAST_DRAWN else []
     shown += [by_size] if scaling.sizes_vary(stood, setting) else []
     shown += [by_ranks] if scaling.ranks_vary(stood, setting) else []
     address = f"problem={found.number}" + (f"&{query}" if query else "")
-    return [framed(one, address) for one in shown]
+    here = [one.modes for one in stood if one.setting == setting]
+    titles = {failures.name: endings_found(failures.title, here)}
+    frames = [framed(one, address, title=titles.get(one.name, "")) for one in shown]
+    return {"figures": frames, "endings": endings_told(stood, setting, models)}
+
+
+def endings_told(stood: Sequence[SettingTotals], setting: Setting | None, models: int) -> str:
+    """Return a sentence on how attempts end, where these are of too few models for a figure."""
+    here = next((one for one in stood if one.setting == setting and one.made), None)
+    if here is None or models >= LEAST_DRAWN:
+        return ""
+    return f"How attempts end here: {endings_in_words(here.modes)}."
 
 
 def size_scale(found: Problem, setting: Setting | None) -> Scale:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from django.db.models import Count, OuterRef, Subquery
+from django.db.models import Case, Count, OuterRef, Subquery, When
 
 from leaderboard.metrics.tallies import Cell
 from leaderboard.models import Kernel, LeaderboardRow, Problem, Run
@@ -15,6 +15,7 @@ from leaderboard.models.choices import Harness
 from leaderboard.models.summaries import HARDENED, UPSTREAM, LeaderboardRowQuerySet
 from leaderboard.read_model.leaderboard_rows import cells_in
 from leaderboard.read_model.setting import Setting
+from leaderboard.read_model.withholding import hushed_message, is_closed_to_all
 
 OF_SUBMISSION = (
     *("submission_id", "submission__model__name", "submission__model__slug"),
@@ -23,12 +24,15 @@ OF_SUBMISSION = (
 
 
 class ProfileOutcome(NamedTuple):
-    """Holds how the best attempt under one profile ended, or else the one that came furthest."""
+    """Holds how the best attempt under one profile ended, or else the one that came furthest, with
+    the judge's `message` as everybody may read it."""
 
     correct: bool
     verdict: str
     cause: str | None
     run: str
+    kernel: str
+    message: str
 
 
 class Judged(NamedTuple):
@@ -86,7 +90,7 @@ def beside(setting: Setting) -> list[Beside]:
         stored[number, model, slug, harness, answered][profile] = cells
     pairs = {whose: list(_pairs(own)) for whose, own in stored.items() if len(own) == 2}
     every = (cell for own in pairs.values() for pair in own for cell in pair)
-    causes = _causes(cell.run for cell in every if not cell.correct)
+    causes = _failures(cell.run for cell in every if not cell.correct)
     return [
         Beside(
             submission=number,
@@ -145,10 +149,19 @@ def _pairs(stored: Mapping[str, str]) -> Iterator[tuple[Cell, Cell]]:
             yield cell, ours[cell.problem]
 
 
-def _causes(runs: Iterable[str]) -> dict[str, str | None]:
-    found = Run.objects.filter(pk__in=list(runs)).exclude(cause=None).values_list("pk", "cause")
-    return {str(run): cause for run, cause in found}
+def _failures(runs: Iterable[str]) -> dict[str, tuple[str | None, str]]:
+    """Return the cause and the message of these runs, without what quotes a withheld source."""
+    closed = Case(When(is_closed_to_all(), then=True), default=False)
+    found = Run.objects.filter(pk__in=list(runs)).annotate(closed=closed)
+    return {
+        str(pk): (cause, hushed_message(verdict, cause, message) if hushed else message)
+        for pk, verdict, cause, message, hushed in found.values_list(
+            "pk", "verdict", "cause", "message", "closed"
+        )
+    }
 
 
-def _outcome(cell: Cell, causes: Mapping[str, str | None]) -> ProfileOutcome:
-    return ProfileOutcome(cell.correct > 0, cell.verdict, causes.get(cell.run), cell.run)
+def _outcome(cell: Cell, failures: Mapping[str, tuple[str | None, str]]) -> ProfileOutcome:
+    cause, message = failures.get(cell.run, (None, ""))
+    correct = cell.correct > 0
+    return ProfileOutcome(correct, cell.verdict, cause, cell.run, cell.kernel, message)

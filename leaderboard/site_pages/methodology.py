@@ -22,6 +22,7 @@ TABLES = (*SETS, "limits")
 DEVICES = {"cpu": "Processors", "cuda": "GPUs"}
 
 SECTIONS = (
+    ("glossary", "Glossary"),
     ("metrics", "Metrics"),
     ("ties", "Intervals, ties, places"),
     ("counts", "What counts"),
@@ -38,7 +39,6 @@ SECTIONS = (
     ("mechanisms", "Mechanisms"),
     ("risks", "What is left to doubt"),
     ("version", "Versions"),
-    ("glossary", "Glossary"),
     ("cite", "Citing"),
 )
 
@@ -116,7 +116,7 @@ def methodology_context(scored: int) -> dict[str, object]:
     known = judge_constants()
     interval = intervals.wilson_interval(EXAMPLE_SHARE, scored)
     return {
-        "sections": [{"anchor": anchor, "title": title} for anchor, title in SECTIONS],
+        "contents": [{"anchor": anchor, "text": title} for anchor, title in SECTIONS],
         "judge_version": CURRENT_JUDGE,
         "known": known,
         "limits": [_limits_row(device, known) for device in DEVICES],

@@ -19,7 +19,16 @@ from leaderboard.models import Hardware, LanguageModel, Problem, Submission
 from leaderboard.read_model import calibration
 
 PAGES = (
-    *("board", "categories", "matrix", "profiles", "mechanisms", "compare", "problems"),
+    *(
+        "board",
+        "categories",
+        "matrix",
+        "profiles",
+        "mechanisms",
+        "beats-nccl",
+        "compare",
+        "problems",
+    ),
     *("hardware-list", "methodology", "snapshots", "status"),
 )
 MOST_SUBMISSIONS = 40_000

@@ -19,6 +19,12 @@ for (const form of document.querySelectorAll("form[data-filters]")) {
     for (const control of form.elements) control.disabled = false;
   });
 }
+// A contents list that covers the page folds once it was used.
+for (const toc of document.querySelectorAll("details.toc")) {
+  toc.addEventListener("click", (event) => {
+    if (event.target.closest("a")) toc.open = false;
+  });
+}
 // What waits is asked for again, unless nobody looks, or somebody marks text or writes.
 const waits = document.querySelector("[data-refresh]");
 if (waits) {

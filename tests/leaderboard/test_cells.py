@@ -111,7 +111,7 @@ def test_text_becomes_markup_in_few_places() -> None:
         if re.search(r"\b(SafeString|SafeText|mark_safe|Markup)\(", path.read_text())
     }
     known = {"cells.py", "highlighting.py", "jinja.py"}
-    assert makers == known | {"house_kernels.py"}
+    assert makers == known | {"house_text.py"}
     templates = [path.read_text() for path in (ROOT / "templates").rglob("*.*")]
     assert templates
     assert not any(re.search(r"\|\s*safe\b|autoescape", text) for text in templates)

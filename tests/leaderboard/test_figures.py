@@ -10,7 +10,9 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from leaderboard.models import Kernel, Making, Problem, Submission
+from evaluator.messages.report import Verdict
+from leaderboard.figures.figure_rows import endings_found, nearest_found
+from leaderboard.models import Harness, Kernel, Making, Problem, Submission
 from leaderboard.read_model import summary
 from leaderboard.urls import FIGURES
 from tests.leaderboard import factory
@@ -22,7 +24,8 @@ SHOWN = re.compile(r'data-figure="([^"]+)" data-name="([^"]+)"')
 TABLE = re.compile(r'<a href="(/figures/[^".]+)">Table</a>')
 NOT_OF_THE_CAST = {
     *("hardware-limits", "speedup-by-ranks", "both-profiles"),
-    *("published-speedups", "best-over-time", "last-rank"),
+    *("published-speedups", "best-over-time", "last-rank", "house-speedups"),
+    *("hidden-failures", "mechanism-speedups", "problem-failures", "model-failures"),
 }
 NOTHING = "Nothing to show yet."
 
@@ -170,3 +173,40 @@ def test_bad_filters_and_unknown_figures_are_answered_as_on_pages(client: Client
     assert client.get("/figures/fast-p?p=x").status_code == 400
     assert client.get("/figures/fast-q").status_code == 404
     assert client.get("/figures/bursts?run=x").status_code == 404
+
+
+def test_how_attempts_of_few_end_is_a_sentence(client: Client) -> None:
+    problem = factory.make_problem()
+    one = factory.make_submission("Model One")
+    factory.make_judged(one, problem)
+    factory.make_judged(one, factory.make_problem(2, "gemm"), Verdict.TIMEOUT)
+    factory.make_judged(factory.make_submission("Model Two"), problem, Verdict.TIMEOUT)
+    page = client.get(problem.get_absolute_url()).content.decode()
+    assert 'data-name="problem-failures"' not in page
+    assert "How attempts end here: 1 correct, 1 deadlock." in page
+    page = client.get(f"/models/{one.model.slug}").content.decode()
+    assert 'data-name="model-failures"' not in page
+    assert f"How attempts end, zero-shot, no. {one.pk}: 1 correct, 1 deadlock." in page
+
+
+def test_how_attempts_of_three_end_is_a_figure(client: Client) -> None:
+    problem = factory.make_problem()
+    for harness in (Harness.ZERO_SHOT, Harness.REPEATED, Harness.AGENTIC):
+        factory.make_judged(factory.make_submission("Model One", harness), problem)
+    figure = client.get("/figures/problem-failures?problem=1").content.decode()
+    assert "<h1>How attempts end: 3 of 3 are correct</h1>" in figure
+    model = f"/models/{factory.make_model('Model One').slug}"
+    for address, name in ((problem.get_absolute_url(), "problem"), (model, "model")):
+        page = client.get(address).content.decode()
+        assert f'data-name="{name}-failures"' in page
+        assert 'aria-label="How attempts end: 3 of 3 are correct. ' in page
+        assert "How attempts end here" not in page
+        assert "How attempts end, " not in page
+
+
+def test_the_title_of_a_figure_is_what_it_shows() -> None:
+    modes = [{"correct": 3, "deadlock": 2}, {"deadlock": 1, "runtime error": 2}]
+    assert endings_found("How", modes) == "How: 3 of 8 are correct, 3 end with deadlock"
+    assert endings_found("How", [{"correct": 2}]) == "How: 2 of 2 are correct"
+    assert endings_found("How", []) == "How"
+    assert nearest_found("How near", []) == "How near"

@@ -234,7 +234,7 @@ def test_a_page_says_where_it_is_and_how_it_looks_when_linked(run: Run, client: 
     assert '<link rel="canonical" href="http://testserver/?sort=pass1">' in text
     said = metas(text)
     assert said["og:title"] == "Leaderboard · PKB Leaderboard"
-    assert said["og:image"] == "http://testserver/static/preview.png"
+    assert said["og:image"] == "http://testserver/leaderboard.png?sort=pass1"
     assert said["og:description"] == said["description"]
     assert said["twitter:card"] == "summary_large_image"
     assert 'type="application/atom+xml"' in text

@@ -57,6 +57,28 @@ def test_the_page_counts_right_kernels_by_what_they_use(client: Client) -> None:
     assert "category=expert&amp;mechanism=tma" not in page.replace(">0</span>", "")
 
 
+def test_the_figure_compares_kernels_with_and_without_nccl(client: Client) -> None:
+    one = factory.make_submission("Model One")
+    for number, speedup in enumerate((0.5, 0.6, 0.7), 1):
+        judge(one, number, Tag.NCCL, Tag.SYMMETRIC_MEMORY, speedup=speedup)
+    for number, speedup in enumerate((2.0, 3.0, 4.0), 4):
+        judge(one, number, Tag.SYMMETRIC_MEMORY, speedup=speedup)
+    page = client.get("/mechanisms").content.decode()
+    assert "<h1>Kernels that call NCCL reach 0.600×, those that do not 3.00×</h1>" in page
+    assert page.count('data-name="mechanism-speedups"') == 1
+    rows = client.get("/figures/mechanism-speedups.csv").content.decode().splitlines()[1:]
+    assert [row.split(",")[:2] for row in rows] == [
+        *(["no NCCL", "3"], ["symmetric memory", "6"], ["NCCL", "3"]),
+    ]
+    nccl = page[page.index(">NCCL</a></th>") :].partition("</tr>")[0]
+    assert "0.700× on problem 3" in nccl
+
+
+@pytest.mark.usefixtures("site")
+def test_few_kernels_are_no_figure(client: Client) -> None:
+    assert "data-figure" not in client.get("/mechanisms").content.decode()
+
+
 def test_where_ranks_share_a_gpu_the_share_of_nccl_is_not_told(client: Client) -> None:
     submission = factory.make_submission()
     judge(submission, 1, Tag.NCCL, placement="shared")
@@ -103,4 +125,4 @@ def test_the_page_takes_few_queries(client: Client) -> None:
 
 
 def test_without_right_kernels_the_page_says_so(client: Client) -> None:
-    assert "No right kernel has a known mechanism" in client.get("/mechanisms").content.decode()
+    assert "No correct kernel has a known mechanism" in client.get("/mechanisms").content.decode()

@@ -341,3 +341,28 @@ def test_correct_attempts_come_first_where_nothing_is_timed(
         factory.make_judged(factory.make_submission(), problem, verdict, placement="shared")
     found = client.get(f"{problem.get_absolute_url()}.json").json()["attempts"]
     assert [row["verdict"] for row in found] == ["ok", "ok", "timeout", "timeout"]
+
+
+def test_where_nobody_was_judged_the_page_leads_to_where_somebody_was(client: Client) -> None:
+    problem = factory.make_problem()
+    reference = factory.make_submission("PyTorch + NCCL")
+    LanguageModel.objects.filter(pk=reference.model_id).update(is_baseline=True)
+    factory.make_judged(reference, problem)
+    factory.make_judged(factory.make_submission(), problem, placement="shared")
+    page = client.get(problem.get_absolute_url()).content.decode()
+    assert "No kernel of a model has been judged in this setting. <a href=" in page
+    assert "1 of 1 submission solves it elsewhere</a>: cpu, 2 ranks" in page
+    (address,) = [
+        part.partition('"')[0] for part in page.split('href="') if "solves it elsewhere" in part
+    ]
+    other = client.get(unescape(address)).content.decode()
+    assert "No kernel of a model" not in other
+    assert "elsewhere</a>" not in other
+
+
+def test_what_nobody_solved_anywhere_leads_nowhere(client: Client) -> None:
+    problem = factory.make_problem()
+    one = factory.make_submission()
+    factory.make_judged(one, problem, Verdict.TIMEOUT)
+    factory.make_judged(one, problem, Verdict.TIMEOUT, placement="shared")
+    assert "elsewhere</a>" not in client.get(problem.get_absolute_url()).content.decode()

@@ -6,14 +6,14 @@ import pytest
 from django.test import Client
 
 from evaluator.messages.report import Verdict
-from leaderboard.models import Harness, Problem, Submission
+from leaderboard.models import DataVersion, Harness, Problem, Submission
 from tests.leaderboard import factory
 from tests.leaderboard.test_page_budgets import FEW_QUERIES, queries_of
 
 pytestmark = pytest.mark.django_db
 
 OK, WRONG, RAISES = Verdict.OK, Verdict.OUTPUT_MISMATCH, Verdict.RUNTIME_ERROR
-CAUSES = {OK: None, WRONG: "values", RAISES: "exception"}
+CAUSES = {OK: None, WRONG: "values", RAISES: "exception", Verdict.TIMEOUT: None}
 
 
 def judge(model: str, harness: str = "zero-shot", *verdicts: tuple[Verdict, Verdict]) -> None:
@@ -43,7 +43,8 @@ def test_the_page_says_how_many_pass_which_check_and_why(client: Client) -> None
     page = client.get("/profiles").content.decode()
     assert "once for each submission, 5 problems were judged under both: 3 pass" in page
     assert "PKB's own check; 2 of these fail hidden inputs, and 1 that fail" in page
-    assert "Why what passes PKB's check fails: exception 2." in page
+    assert '<th scope="row" class="first">exception</th><td class="num">2</td>' in page
+    assert "hidden-failures" not in page  # one reason is no figure
     assert "Model One" in page
     assert "By Hand" not in page
     assert "Judged Once" not in page
@@ -61,6 +62,30 @@ def test_the_figure_and_the_twins_say_the_same(client: Client) -> None:
         *((1, None, None), (2, None, "exception")),
         *((3, "values", None), (4, "values", "values")),
     ]
+
+
+@pytest.mark.usefixtures("site")
+def test_each_reason_has_its_bar_and_a_kernel_to_look_at(client: Client) -> None:
+    judge("Model Three", "zero-shot", (OK, WRONG), (OK, Verdict.TIMEOUT), (OK, RAISES))
+    page = client.get("/profiles").content.decode()
+    assert page.count('data-name="hidden-failures"') == 1
+    assert "The commonest reason is exception: 3 of 5 kernels" in page
+    why = page[page.index('id="why"') : page.index('id="submissions"')]
+    assert why.count('href="/kernels/') == 3
+    assert why.count("Rank 1 returned a wrong sum.") == 3
+    rows = client.get("/figures/hidden-failures.csv").content.decode().splitlines()
+    assert rows == ["Reason,Kernels", "exception,3", "values,1", "timeout,1"]
+
+
+@pytest.mark.django_db
+def test_the_message_of_a_withheld_source_is_not_shown(client: Client) -> None:
+    judge("Model One", "zero-shot", (OK, RAISES))
+    assert "Rank 1 returned" in client.get("/profiles").content.decode()
+    Submission.objects.update(withholds_source=True)
+    DataVersion.objects.bump()
+    page = client.get("/profiles").content.decode()
+    assert "Rank 1 returned" not in page
+    assert "is withheld, as is its source" in page
 
 
 @pytest.mark.usefixtures("site")

@@ -115,8 +115,9 @@ def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
     }
 
 
-def spreads(rows: Sequence[Spread], order: Sequence[str] = ()) -> Spec:
-    """Draw a box of speedups for each row, with a point for each problem; log axis."""
+def spreads(rows: Sequence[Spread], order: Sequence[str] = (), colour: str = "") -> Spec:
+    """Draw a box of speedups for each row, with a point for each problem; log axis. Rows that are
+    no models' have one `colour`."""
     looks = styles([row.model for row in rows], order)
     names = labels([f"{row.name}, n = {len(row.speedups)}" for row in rows])
     data = [
@@ -131,7 +132,7 @@ def spreads(rows: Sequence[Spread], order: Sequence[str] = ()) -> Spec:
             "boxpoints": "all",
             "jitter": 0.5,
             "pointpos": 0,
-            "marker": {"color": style.colour, "size": 5, "opacity": 0.7},
+            "marker": {"color": colour or style.colour, "size": 5, "opacity": 0.7},
             "line": {"width": 1.25},
             "fillcolor": "rgba(0,0,0,0)",
             "hovertemplate": "%{text}",

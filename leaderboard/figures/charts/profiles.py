@@ -28,6 +28,23 @@ PARTS = (
 )
 
 
+def counted(rows: Sequence[tuple[str, int]], what: str) -> Spec:
+    """Draw a bar for each name, as long as its count, which it shows."""
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "y": labels([name for name, _ in rows]),
+        "x": [count for _, count in rows],
+        "text": [str(count) for _, count in rows],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "marker": {"color": VERMILION},
+        "hovertemplate": "%{y}: %{x} " + what + "<extra></extra>",
+    }
+    layout = stacked_bars(len(rows), what, showlegend=False)
+    return {"data": [trace], "layout": {**layout, "height": 110 + 42 * len(rows)}}
+
+
 def both_profiles(rows: Sequence[ProfileCounts]) -> Spec:
     """Draw the problems of each row as one bar, parted by the checks that they pass."""
     names = labels([row.name for row in rows])

@@ -26,6 +26,7 @@ SHOWN = "<img src=x onerror=alert(1)>[U+202E]"
 STEP = 'import torch\n\n\ndef solution(tensor):\n    """Step {}."""\n    return tensor.clone()\n'
 LISTS = (
     *("categories", "matrix", "problems", "hardware", "compare", "search"),
+    *("profiles", "mechanisms", "beats-nccl"),
     *("methodology", "status", "snapshots", "submit", "account", "attacks", "api/v1/"),
 )
 PLACES = {

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 # The fewest figures of a page.
 FEWEST = {
-    **{"board": 4, "categories": 1, "category": 1, "problems": 1, "problem": 2, "model": 2},
+    **{"board": 4, "categories": 1, "category": 1, "problems": 1, "problem": 1, "model": 2},
     **{"submission": 3, "kernel": 3, "good": 3, "class": 1},
     **{"figure": 1, "heat": 1, "timeline": 1},
 }

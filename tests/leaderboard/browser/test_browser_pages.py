@@ -94,3 +94,34 @@ def test_hostile_texts_are_shown_as_texts(site: dict[str, str], page: Page) -> N
     expect(page.locator(".source").first).to_contain_text("onerror=alert(1)")
     page.goto("/")
     expect(page.locator("table.board")).to_contain_text(SHOWN)
+
+
+# Text of a caption or a sentence is as high as its line, and a source's numbers as its lines.
+SMALL = """() => [...document.querySelectorAll("td a, th a, summary, .tools a, .toc a, .crumbs a")]
+    .map((node) => [node, node.getBoundingClientRect()])
+    .filter(([, box]) => box.height && Math.min(box.height, box.width) < 23.9)
+    .filter(([node]) => !node.closest("caption, .highlight"))
+    .map(([node]) => node.outerHTML.slice(0, 120))"""
+
+
+def test_every_link_of_a_table_is_large_enough_for_a_finger(
+    site: dict[str, str], page: Page
+) -> None:
+    page.set_viewport_size(PHONE)
+    for address in (*map(site.get, ("board", "submission", "problem", "model")), "/matrix"):
+        page.goto(address or "")
+        assert page.evaluate(SMALL) == [], address
+
+
+def test_the_contents_of_a_long_page_follow(site: dict[str, str], page: Page) -> None:
+    for size, is_open in ((DESK, True), (PHONE, False)):
+        page.set_viewport_size(size)
+        page.goto(site["methodology"])
+        link = page.locator(".toc a").first
+        assert link.is_visible() == is_open
+        page.evaluate("scrollTo({top: 4000, behavior: 'instant'})")
+        expect(page.locator(".toc")).to_be_in_viewport()
+    page.locator(".toc summary").click()
+    page.locator(".toc a", has_text="Glossary").click()
+    expect(page.locator("#glossary")).to_be_in_viewport()
+    expect(link).not_to_be_visible()

@@ -1,4 +1,4 @@
-"""Shows the text that teaches how one would write these kernels: docs/house-kernels.md."""
+"""Reads docs/house-kernels.md: how one would write these kernels, and why each family gains."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from django.conf import settings
-from django.http import HttpRequest
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from leaderboard.delivery.pages import Crumb, Page, public_page
-from leaderboard.kit.links import url
-
 TEXT = Path(settings.BASE_DIR) / "docs" / "house-kernels.md"
+# What follows is for who changes these kernels: pages compute it from the results.
+FAMILIES = "\n## By family\n"
 TABLE = (
     '<div class="scroll full" tabindex="0" role="region" aria-label="Table {}, scrolls sideways">'
     "<table>"
 )
+_ROW = re.compile(r"^\| (?P<name>[^|]+) \| (?P<problems>\d[\d, to]*) \| (?P<why>[^|]+) \|$", re.M)
+_RANGE = re.compile(r"(\d+)(?: to (\d+))?")
 
 
 class Rendered(NamedTuple):
@@ -33,23 +33,41 @@ class Rendered(NamedTuple):
     contents: list[dict[str, str]]
 
 
-@public_page()
-def house_kernels(request: HttpRequest) -> Page:
-    text = rendered()
-    return Page(
-        template="house_kernels.html",
-        section="problems",
-        context=text._asdict(),
-        data={"markdown": TEXT.read_text()},
-        crumbs=(Crumb(text="Problems", url=url("problems")), Crumb(text="House kernels")),
+class Family(NamedTuple):
+    """Holds a name, the numbers of its problems, and why its kernels gain."""
+
+    name: str
+    problems: frozenset[int]
+    why: str
+
+    @property
+    def anchor(self) -> str:
+        return anchor_of(self.name)
+
+
+@functools.cache
+def families() -> tuple[Family, ...]:
+    """Return the families of the text in its order."""
+    _, _, rest = TEXT.read_text().partition(FAMILIES)
+    chapter, _, _ = rest.partition("\n## ")
+    return tuple(
+        Family(row["name"], frozenset(_numbers(row["problems"])), row["why"])
+        for row in _ROW.finditer(chapter)
     )
+
+
+def _numbers(text: str) -> Iterator[int]:
+    """Yield the numbers of `2, 3, 26 to 29`."""
+    for first, last in _RANGE.findall(text):
+        yield from range(int(first), int(last or first) + 1)
 
 
 @functools.cache
 def rendered() -> Rendered:
-    """Return the text without its title, which the page has."""
+    """Return the chapters that teach, without the title, which the page has."""
     parser = MarkdownIt("commonmark").enable("table")
-    tokens = parser.parse(TEXT.read_text().partition("\n")[2])
+    taught, _, _ = TEXT.read_text().partition(FAMILIES)
+    tokens = parser.parse(taught.partition("\n")[2])
     contents = list(_chapters(tokens))
     for token in tokens:
         if "style" in token.attrs:  # of a column of numbers; styles in place are not allowed here
@@ -63,11 +81,15 @@ def rendered() -> Rendered:
     return Rendered(mark_safe(opening), mark_safe(first + chapters), contents)
 
 
+def anchor_of(title: str) -> str:
+    return re.sub(r"\W+", "-", title.lower()).strip("-")
+
+
 def _chapters(tokens: Sequence[Token]) -> Iterator[dict[str, str]]:
     """Give each chapter an anchor."""
     for heading, inline in itertools.pairwise(tokens):
         if heading.type == "heading_open":
-            anchor = re.sub(r"\W+", "-", inline.content.lower()).strip("-")
+            anchor = anchor_of(inline.content)
             heading.attrs["id"] = anchor
             yield {"text": inline.content, "anchor": anchor}
 
