@@ -45,7 +45,7 @@ from leaderboard.submissions.sources import (
     kernels_in,
 )
 from leaderboard.submissions.superseded_tasks import older_tasks
-from leaderboard.submissions.target_selection import TargetRequest, target_for
+from leaderboard.submissions.target_selection import Machines, TargetRequest, target_for
 from leaderboard.submissions.teams import team_for
 
 # What is stored as it was said.
@@ -258,24 +258,39 @@ def _check_candidates(
         raise RequestError("no_kernel", says, fix, fields={"archive": says})
     problems = {str(p.number): p for p in Problem.objects.all()}
     problems |= {problem.slug: problem for problem in problems.values()}
-    known = list(Hardware.objects.all())
-    served = set(WorkerHost.objects.serving().values_list("queue", flat=True)) if requested else ()
     checked, errors = [], {}
     for candidate in candidates:
         try:
             problem = checked_problem(candidate, problems)
-            target = None
-            if requested:
-                target = target_for(candidate, problem, requested, known, served)
         except RequestError as error:
             errors[candidate.where] = error
         else:
-            checked.append(_Checked(candidate=candidate, problem=problem, target=target))
+            checked.append(_Checked(candidate=candidate, problem=problem, target=None))
+    if requested:
+        checked = _with_targets(checked, requested, errors)
     if errors:
         raise combined(errors)
     _check_once(checked)
     older = older_tasks([(item.candidate, item.problem) for item in checked], told.lines)
     return [replace(item, older_task=task) for item, task in zip(checked, older, strict=True)]
+
+
+def _with_targets(
+    checked: Sequence[_Checked], requested: TargetRequest, errors: dict[str, RequestError]
+) -> list[_Checked]:
+    """Return the kernels with their targets; those that can have none are put among the errors."""
+    served = set(WorkerHost.objects.serving().values_list("queue", flat=True))
+    machines = Machines(known=list(Hardware.objects.all()), served=served)
+    machines = machines.for_all(item.problem for item in checked)
+    found = []
+    for item in checked:
+        try:
+            target = target_for(item.candidate, item.problem, requested, machines)
+        except RequestError as error:
+            errors[item.candidate.where] = error
+        else:
+            found.append(replace(item, target=target))
+    return found
 
 
 def _check_once(checked: Sequence[_Checked]) -> None:

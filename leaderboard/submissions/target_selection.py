@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leaderboard.kit.request_error import Faults, RequestError
@@ -44,19 +44,40 @@ class TargetRequest:
     placement: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Machines:
+    """Holds the classes of hardware there are, the names of those that a host serves now, and the
+    ranks on which all kernels of a submission are ranked, where one setting can hold them all."""
+
+    known: Sequence[Hardware]
+    served: Collection[str] = ()
+    ranks_of_all: int = 0
+
+    def for_all(self, problems: Iterable[Problem]) -> Machines:
+        """Return the same for a submission at these problems: its kernels share a setting if a host
+        has the ranks that the most demanding problem is ranked from."""
+        least = max(map(fewest_ranked, problems), default=0)
+        most = max((one.max_world_size for one in self.of("cuda")), default=0)
+        return replace(self, ranks_of_all=least if least <= most else 0)
+
+    def of(self, device: str) -> list[Hardware]:
+        """Return the classes with a device: those that are served, if any is."""
+        every = [one for one in self.known if one.device == device]
+        return [one for one in every if one.slug in self.served] or every
+
+
 def target_for(
     candidate: Candidate,
     problem: Problem,
     requested: TargetRequest,
-    known: Sequence[Hardware],
-    served: Collection[str] = (),
+    machines: Machines,
 ) -> Target:
     """Return the target of a candidate. Of classes of hardware that fit, those that are `served`
     by a host now go first. Raises RequestError where the problem, the backend or the `known`
     hardware cannot do it."""
-    placement = requested.placement or FULL
+    placement, known, served = requested.placement or FULL, machines.known, machines.served
     device = _device(candidate, requested, known)
-    default = _default(candidate, problem, requested, known, device)
+    default = _default(candidate, problem, requested, machines, device)
     world_size = requested.world_size or default.world_size
     size, dtype = requested.size or default.size, requested.dtype or default.dtype
     faults = Faults()
@@ -124,28 +145,37 @@ def _default(
     candidate: Candidate,
     problem: Problem,
     requested: TargetRequest,
-    known: Sequence[Hardware],
+    machines: Machines,
     device: str,
 ) -> Default:
     """Return the rest: as the source or a published tree says, with its ranks where some host has
-    them; else on GPUs the fewest ranks that the problem is ranked from."""
+    them; else on GPUs as many as the smallest host has that can rank it, 4 at most."""
     default, tree = DEFAULTS[device], candidate.tree
     if device != "cuda":
         return default
     is_shared, allowed = requested.placement == SHARED, problem.payload["world_sizes"]
-    hosts = [h for h in known if h.device == device and requested.hardware in (None, h.slug)]
+    every = [h for h in machines.known if h.device == device]
+    hosts = [h for h in every if requested.hardware in (None, h.slug)]
     most = MOST_RANKS if is_shared else max((host.max_world_size for host in hosts), default=0)
     told = tree.world_size if tree else None
     ranks = ranks_of(candidate.source, candidate.backend) or told
-    usual = default.world_size if is_shared else fewest_ranked(problem)
-    if requested.hardware:  # with fewer GPUs than usual, as many as it has
-        fitting = [n for n in allowed if n <= min(most, default.world_size)]
-        usual = max(fitting, default=usual)
+    usual = default.world_size if is_shared else _usual_ranks(problem, requested, machines)
     return replace(
         default,
         world_size=ranks if ranks and ranks <= most and ranks in allowed else usual,
         dtype=(tree.dtype if tree else None) or default.dtype,
     )
+
+
+def _usual_ranks(problem: Problem, requested: TargetRequest, machines: Machines) -> int:
+    """Return as many ranks as the hardware asked for has, else as the smallest has that can rank
+    the problem with the others of its submission; 4 at most, as settings shall be few."""
+    least = max(fewest_ranked(problem), machines.ranks_of_all)
+    named = [one.max_world_size for one in machines.known if one.slug == requested.hardware]
+    able = [one.max_world_size for one in machines.of("cuda") if one.max_world_size >= least]
+    most = min(*(named or able or [least]), DEFAULTS["cuda"].world_size)
+    allowed = [n for n in problem.payload["world_sizes"] if n <= most]
+    return max(allowed, default=least)
 
 
 def fewest_ranked(problem: Problem) -> int:

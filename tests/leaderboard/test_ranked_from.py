@@ -22,7 +22,7 @@ from leaderboard.models import (
 from leaderboard.models.staleness import too_few_ranks
 from leaderboard.read_model import summary
 from tests.leaderboard import factory, running
-from tests.leaderboard.uploads import ONE, Send
+from tests.leaderboard.uploads import ABOUT, GOOD, ONE, Send, make_zip
 
 pytestmark = pytest.mark.django_db
 WHY = "judged on 2 ranks, ranked from 4"
@@ -140,6 +140,13 @@ def gpus(ring: Problem) -> None:
         Hardware.objects.create(slug=slug, title=slug, device="cuda", max_world_size=most)
 
 
+def serve(queue: str) -> None:
+    """A host that serves a class of hardware now."""
+    facts = {"hardware": queue, "isolation": "bwrap", "judge_version": "10", "host": "h"}
+    token = running.worker_token()
+    WorkerHost.objects.create(last_seen_at=timezone.now(), token=token, queue=queue, **facts)
+
+
 def handed_in(send: Send, problem: int, **fields: object) -> tuple[dict[str, Any], Run]:
     backend = {"backend": "triton"} if "device" not in fields else {}
     answer = send({**ONE, "problem": str(problem), **backend, **fields})
@@ -157,12 +164,26 @@ def test_the_fewest_ranks_that_are_ranked_are_chosen(gpus: None, send: Send) -> 
 
 
 def test_hardware_that_a_host_serves_goes_first(gpus: None, send: Send) -> None:
-    facts = {"hardware": "4 x H200", "isolation": "bwrap", "judge_version": "10"}
-    facts |= {"host": "h", "queue": "h200x4"}
-    token = running.worker_token()
-    WorkerHost.objects.create(last_seen_at=timezone.now(), token=token, **facts)
+    serve("h200x4")
     _, run = handed_in(send, 1)
-    assert (run.hardware_id, run.world_size) == ("h200x4", 2)
+    assert (run.hardware_id, run.world_size) == ("h200x4", 4)
+
+
+def test_the_kernels_of_an_archive_share_a_setting(gpus: None, send: Send) -> None:
+    """One that is ranked from four ranks takes the others there, not to a board of its own."""
+    files = {f"{name}_triton.py": GOOD for name in ("1_allreduce", "2_ring")}
+    answer = send(ABOUT, make_zip(files))
+    assert answer.status_code == 201, answer.content
+    runs = Run.objects.filter(pk__in=[run["id"] for run in answer.json()["runs"]])
+    assert {(run.hardware_id, run.world_size) for run in runs} == {("h200x4", 4)}
+
+
+def test_kernels_go_apart_where_no_host_that_serves_can_rank_all(gpus: None, send: Send) -> None:
+    serve("h200x2")
+    files = {f"{name}_triton.py": GOOD for name in ("1_allreduce", "2_ring")}
+    answer = send(ABOUT, make_zip(files))
+    runs = Run.objects.filter(pk__in=[run["id"] for run in answer.json()["runs"]])
+    assert sorted(run.world_size for run in runs) == [2, 4]
 
 
 def test_before_the_wait_a_run_says_that_it_is_not_scored(
