@@ -86,8 +86,7 @@ class Order(NamedTuple):
 @public_page(*PARAMETERS)
 def board(request: HttpRequest) -> Page:
     query = board_query(request)
-    usual = usual_sort(query.setting)
-    sort = choice(request, "sort", SORTS, usual)
+    sort = choice(request, "sort", SORTS, usual := usual_sort(query.setting))
     (ours, others), claims = query.judged_beside(), query.claims()
     rows = placed([*ours, *query.claimed(claims)], sort)
     ranked = [row for row in rows if kind_of(row.entry) == "judged"]

@@ -65,7 +65,7 @@ def fast_p(request: HttpRequest) -> Drawn:
 @figure(
     "pass-k",
     "What more samples bring",
-    "Solid: a right kernel is among k. Dashed: one over p× as fast is.",
+    "Solid: a correct kernel is among k. Dashed: one over p× as fast is.",
     *BOARD_PARAMETERS,
 )
 def chances(request: HttpRequest) -> Drawn:
@@ -81,7 +81,7 @@ def chances(request: HttpRequest) -> Drawn:
 @figure(
     "spreads",
     "How much faster",
-    "The fastest right kernel of every problem solved; left of 1 the reference is faster.",
+    "The fastest correct kernel of every problem solved; left of 1 the reference is faster.",
     *BOARD_PARAMETERS,
     tall=True,
 )

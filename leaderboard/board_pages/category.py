@@ -122,7 +122,7 @@ def problems_of(slug: str, setting: Setting | None) -> list[CategoryProblem]:
 
 
 def problem_record(problem: CategoryProblem, setting: Setting | None) -> JsonDict:
-    """Return the results at a problem over all submissions; the best is the fastest right kernel,
+    """Return the results at a problem over all submissions; the best is the fastest correct kernel,
     which there is none of where nothing was timed. `wire_bytes` are bytes, `utilisation` is a share
     of the bound."""
     size, ranks = (setting.size, setting.world_size) if setting else (LIST_SIZE, LIST_RANKS)

@@ -36,8 +36,8 @@ class Right(NamedTuple):
 
 
 def right_kernels(entries: Iterable[BoardRow]) -> list[Right]:
-    """Return the best right kernel of each submission and problem, without the references' own. The
-    site's kernels are told where there are no others."""
+    """Return the best correct kernel of each submission and problem, without the references'. The
+    site's own kernels stand in where there are no others."""
     every = list(entries)
     own = [entry for entry in every if not entry.baseline] or [e for e in every if e.house]
     return [Right(entry, cell) for entry in own for cell in entry.cells if cell.correct]

@@ -1,4 +1,4 @@
-"""Shows by which mechanisms right kernels move their bytes: how often, how fast, where, whose."""
+"""Shows by which mechanisms correct kernels move their bytes: how often, how fast, where, whose."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def mechanisms(request: HttpRequest) -> Page:
         context={
             "page_url": url("mechanisms"),
             "filters": controls,
-            "said": f"{count_phrase(len(right), 'right kernel')} · {setting}" if setting else "",
+            "said": f"{count_phrase(len(right), 'correct kernel')} · {setting}" if setting else "",
             "is_timed": is_timed,
             "finding": finding(right),
             "figure": speed_frame(right, where),
@@ -133,7 +133,7 @@ def _speeds(own: Iterable[Cell]) -> tuple[float | None, float | None]:
 def _by_category(
     right: Sequence[Right], tags: Sequence[str], titles: dict[str, str], where: str
 ) -> Iterator[dict[str, object]]:
-    """Yield the categories with right kernels; each number leads to those kernels."""
+    """Yield the categories with correct kernels; each number leads to those kernels."""
     tail = f"&{where}" if where else ""
     for slug, title in titles.items():
         own = [one.cell for one in right if one.cell.category == slug]
@@ -156,7 +156,7 @@ def _by_category(
 
 
 def _by_submission(right: Sequence[Right], tags: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Yield each submission with how many of its right kernels use what."""
+    """Yield each submission with how many of its correct kernels use what."""
     groups: dict[int | None, list[Right]] = {}
     for one in right:
         groups.setdefault(one.entry.submission, []).append(one)

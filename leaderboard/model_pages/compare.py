@@ -235,7 +235,7 @@ def score_rows(found: Sequence[Comparison], sides: Sequence[RankedRow]) -> list[
         ("fast₁@1", "%", [cells.share_cell(m.fast_at_1) for m in marks]),
         ("Solved", "problems", [cells.fraction_cell(m.correct, m.scored) for m in marks]),
         ("Solved by no other", "problems", [cells.count_cell(n) for n in overlap.only]),
-        (f"Speedup where {both} are right", "geo. mean", [cells.ratio_cell(x) for x in common]),
+        (f"Speedup where {both} are correct", "geo. mean", [cells.ratio_cell(x) for x in common]),
         (
             "Speedup of all it solved",
             "geo. mean",

@@ -39,7 +39,7 @@ def progress_of(kernels: Iterable[JudgedKernel]) -> list[Progress]:
 
 
 def typical(progress: Sequence[Progress]) -> tuple[list[int], list[float | None]]:
-    """Return by step how many attempts have a right kernel, and the median of their best
+    """Return by step how many attempts have a correct kernel, and the median of their best
     speedups."""
     steps = list(zip(*(one.best for one in progress), strict=True))
     known = [[speedup for speedup in step if speedup is not None] for step in steps]

@@ -35,8 +35,10 @@ from leaderboard.read_model.baselines import times_alone
 from leaderboard.read_model.problem_results import SettingTotals, has_older_results
 from leaderboard.read_model.published_claims import SIZE_CURVES
 from problems.limits import TERMS, UPSTREAM, limits_of
+from problems.prompt import timed_arguments
 from problems.topology import records
 
+TIMED = "standard size, {ranks} ranks, bfloat16"
 SCREENED = tuple(name for name, _ in DTYPES)
 # Best time of a kernel in microseconds, by size and ranks.
 Times = Mapping[tuple[str, int], float]
@@ -92,13 +94,25 @@ def _facts(payload: str) -> dict[str, object]:
     return task_context(orjson.loads(payload))
 
 
+def parameters(payload: JsonObject) -> list[dict[str, object]]:
+    """Return the parameters of `solution`, each with what timed calls give it."""
+    timed = timed_arguments(payload, _fewest_ranked(payload), "bfloat16", "standard")
+    return [{**each, "timed": timed.get(each["name"], "")} for each in payload["signature"]]
+
+
+def _fewest_ranked(payload: JsonObject) -> int:
+    every: list[int] = payload["world_sizes"]
+    return min((n for n in every if n >= payload["ranked_from"]), default=max(every))
+
+
 def task_context(payload: JsonObject) -> dict[str, object]:
     health = payload["health"]
     findings = [found for part in health.values() for found in part["findings"]]
     screened = [name for name in SCREENED if any(name in row.get("errors", ()) for row in findings)]
     return {
         "statement": payload["statement"],
-        "signature": payload["signature"],
+        "signature": parameters(payload),
+        "timed_on": TIMED.format(ranks=_fewest_ranked(payload)),
         "outputs": ", ".join(payload["outputs"]),
         "mutates": ", ".join(payload["mutates"]) or "nothing",
         "mesh": " × ".join(payload["mesh"]),

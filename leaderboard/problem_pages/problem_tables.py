@@ -8,7 +8,7 @@ from leaderboard.delivery.pages import Table
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics.floors import Limits
 from leaderboard.models import Problem
-from leaderboard.problem_pages.problem_facts import SCREENED, floor_records
+from leaderboard.problem_pages.problem_facts import SCREENED, floor_records, parameters
 from leaderboard.read_model.baselines import ReferenceTimes, table_of
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.problem_results import (
@@ -21,7 +21,7 @@ from leaderboard.read_model.problem_results import (
 )
 
 FACTS = ("floors", "baseline", "health", "signature", "tolerance")
-PARAMETER_COLUMNS = ("name", "annotation", "default")
+PARAMETER_COLUMNS = ("name", "annotation", "default", "timed")
 TOLERANCE_COLUMNS = ("dtype", "output", "atol", "rtol", "rms", "outliers")
 HEALTH_COLUMNS = (
     *("answer", "honest", "profile", "accepted"),
@@ -55,7 +55,7 @@ def facts_table(
         rows = [_finding(found) for part in screened for found in part["findings"]]
         return Table(columns=HEALTH_COLUMNS, rows=rows)
     if name == "signature":
-        return Table.of(PARAMETER_COLUMNS, payload["signature"])
+        return Table.of(PARAMETER_COLUMNS, parameters(payload))
     if name == "tolerance":
         return Table(columns=TOLERANCE_COLUMNS, rows=_tolerances(payload))
     records = floor_records(payload, limits)

@@ -24,7 +24,7 @@ MOST_KERNELS = 2_000
 
 
 class Timed(NamedTuple):
-    """Holds a right kernel of a model or a person when it was judged."""
+    """Holds a correct kernel of a model or a person when it was judged."""
 
     finished_at: datetime
     speedup: float
@@ -55,7 +55,7 @@ def best_over_time(request: HttpRequest) -> Drawn:
 
 
 def timed_kernels(problem: Problem, setting: Setting) -> list[Timed]:
-    """Return the right kernels that were timed in a setting in the order in which they were
+    """Return the correct kernels that were timed in a setting in the order in which they were
     judged; one query."""
     public = {"visibility": Visibility.PUBLIC, "moderation": Moderation.ACCEPTED}
     rows = (
@@ -106,6 +106,6 @@ def over_time_frames(
         return [], ""
     if here.correct < LEAST_DRAWN:
         told = f"here {here.correct} {'was' if here.correct == 1 else 'were'} timed"
-        return [], f"{drawn_from(best_over_time, 'right kernels')}; {told}."
+        return [], f"{drawn_from(best_over_time, 'correct kernels')}; {told}."
     address = f"problem={found.number}" + (f"&{query}" if query else "")
     return [framed(best_over_time, address)], ""

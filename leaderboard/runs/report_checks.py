@@ -145,7 +145,7 @@ def _check_trials(run: Run, report: Report, size: Mapping[str, int] | None) -> N
         raise misfit("trials", f"A kernel is right after {TRIALS} trials, not {len(trials)}.")
     everybody = set(range(run.world_size))
     if not all(_checked_ranks(trial) == everybody for trial in trials):
-        raise misfit("trials", "A trial of a right kernel does not tell of every rank.")
+        raise misfit("trials", "A trial of a correct kernel does not tell of every rank.")
 
 
 def _checked_ranks(trial: Trial) -> set[int]:

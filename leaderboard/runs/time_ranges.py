@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from evaluator import Device, Report, Verdict, limits_of
 
-# No call of a right kernel takes less, batched or not: on a GPU it is at least one launch, which
+# No call of a correct kernel takes less, batched or not: on a GPU it is at least one launch, which
 # costs the processor 2 us; on a processor a function and an operator of torch.
 LEAST_CALL_US = {Device.CUDA: 1.0, Device.CPU: 0.2}
 # Nor does anything that a clock of nanoseconds has seen.

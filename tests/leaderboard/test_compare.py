@@ -66,7 +66,7 @@ def test_speedups_are_compared_where_both_are_right(
     assert "Solved by both: 2. By neither: 1 of 4." in text
     assert text.count("not distinguishable</small>") == 1
     ours, theirs = math.sqrt(3.0 * 1.0), math.sqrt(1.5 * 1.05)
-    row = text.split("Speedup where both are right")[1].split("</tr>")[0]
+    row = text.split("Speedup where both are correct")[1].split("</tr>")[0]
     assert f"{ours:.2f}×" in row
     assert f"{theirs:.2f}×" in row
     tensor = text.split("Tensor Parallel</a></th>")[1].split("</tr>")[0]

@@ -46,7 +46,7 @@ def site() -> None:
 @pytest.mark.usefixtures("site")
 def test_the_page_counts_right_kernels_by_what_they_use(client: Client) -> None:
     page = client.get("/mechanisms").content.decode()
-    assert "4 right kernels" in page
+    assert "4 correct kernels" in page
     assert "Of 1 no mechanism was recognised." in page
     _, row = page.split('/matrix?mechanism=signal_pads">signal pads</a></th>', 1)
     signal_pads = row.partition("</tr>")[0]

@@ -18,7 +18,7 @@ def test_records_over_time_lead_to_their_runs(problem: Problem, client: Client) 
     page = f"/problems/{problem.number}-{problem.slug}"
     submission = factory.make_submission("Model One")
     runs = [factory.make_judged(submission, problem, speedup=s) for s in (1.2, 1.1)]
-    assert "is drawn from 3 right kernels on; here 2 were timed." in client.get(page).text
+    assert "is drawn from 3 correct kernels on; here 2 were timed." in client.get(page).text
     runs.append(factory.make_judged(factory.make_submission("Model Two"), problem, speedup=1.5))
     hidden = factory.make_submission("Hidden", visibility="private")
     factory.make_judged(hidden, problem, speedup=9.0)

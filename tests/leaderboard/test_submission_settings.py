@@ -134,7 +134,7 @@ def test_best_and_worst_problems_of_a_model_are_of_one_setting(
     assert "7.00×" not in best
     assert "Solved 2 of 2 problems" in page
     assert "/compare?" not in page
-    assert page.count("each in one setting, as the table of the model says") == 6
+    assert page.count("each in one setting, as the table of the model says") == 4
     told = client.get(f"/models/{twice.model.slug}.json").json()["settings"]
     assert [(one["submission"], one["size"]) for one in told] == [
         (twice.pk, "standard"),

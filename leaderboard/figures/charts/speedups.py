@@ -102,7 +102,7 @@ def over_time(every: Sequence[Moment], best: Sequence[Moment]) -> Spec:
             "hovertemplate": "%{text}: %{y}×",
         }
         for name, moments, mode, colour, symbol in (
-            ("right kernel", every, "markers", QUIET, "circle-open"),
+            ("correct kernel", every, "markers", QUIET, "circle-open"),
             ("record", best, "lines+markers", KERNEL_COLOUR, "circle"),
         )
     ]
