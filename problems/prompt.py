@@ -154,8 +154,10 @@ def _timed(problem: Mapping[str, Any], world_size: int, dtype: str, size: str) -
 def timed_arguments(
     problem: Mapping[str, Any], world_size: int, dtype: str, size: str
 ) -> dict[str, str]:
-    """Return words for each argument of a timed call, by name: `bfloat16 [16, 4, 8, 64]`."""
-    found: Mapping[str, str | Mapping[str, str]] = problem["timed_arguments"][size]
+    """Return words for each argument of a timed call, by name: `bfloat16 [16, 4, 8, 64]`; none of a
+    catalogue that is older than these words."""
+    found: Mapping[str, str | Mapping[str, str]]
+    found = problem.get("timed_arguments", {}).get(size, {})
     words = {n: w if isinstance(w, str) else w[str(world_size)] for n, w in found.items()}
     return {name: each.replace("{dtype}", dtype) for name, each in words.items()}
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import re
+import stat
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from ..messages.archive_names import is_kernel, path_inside
 from .catalogue import BACKENDS
 from .failures import Misused
 
@@ -31,6 +33,7 @@ _TREE = re.compile(rf"solutions_(?P<backend>{_BACKEND})(?:_.+)?", re.ASCII)
 TRANSCRIPTS = "transcripts"
 _OF_ATTEMPTS = ("attempts.jsonl", TRANSCRIPTS, "prompts")
 
+NO_FILE, PUT_FILE = "is a link or a device.", "Put the file itself there."
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, OSError, EOFError, RuntimeError)
 
 
@@ -79,8 +82,12 @@ def _around(path: PurePosixPath, name: re.Pattern[str]) -> re.Match[str] | None:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is to be sent as it is: a zip or a tar.gz."""
-    return path.name.endswith((".zip", ".tar.gz", ".tgz"))
+    """Return True for a file that is sent as it is: a zip or a tar.gz. Raises Misused for another
+    archive."""
+    name = path.name.lower()
+    if name.endswith((".tar", ".tar.xz", ".tar.bz2", ".tar.zst", ".7z", ".rar")):
+        raise Misused(f"{path} is neither a zip nor a tar.gz.", "Pack it as one of these.")
+    return name.endswith((".zip", ".tar.gz", ".tgz"))
 
 
 def members(path: Path) -> list[Member]:
@@ -91,12 +98,7 @@ def members(path: Path) -> list[Member]:
         found = list(_archive_members(path))
     else:
         found = [Member(PurePosixPath(path.name), read(path))]
-    return [member for member in found if is_source(member.path)]
-
-
-def is_source(path: PurePath) -> bool:
-    """Return whether a file is a kernel's, by its name."""
-    return path.suffix == ".py"
+    return [member for member in found if is_kernel(member.path)]
 
 
 def read(path: Path, most: int = MAX_TOTAL_BYTES) -> bytes:
@@ -120,7 +122,7 @@ def folder_members(folder: Path) -> list[Member]:
     found, room = [], {True: MAX_TRANSCRIPTS_BYTES, False: MAX_TOTAL_BYTES}
     for path in sorted(folder.rglob("*")):
         below = path.relative_to(folder)
-        belongs = is_source(path) or (is_attempts and _is_of_attempts(below))
+        belongs = is_kernel(below) or (is_attempts and _is_of_attempts(below))
         if not belongs or not path.is_file() or any(part[0] == "." for part in below.parts):
             continue
         if path.is_symlink():
@@ -143,7 +145,7 @@ def _is_of_attempts(below: Path) -> bool:
 def _archive_members(path: Path) -> Iterator[Member]:
     packed = io.BytesIO(read(path, MAX_ARCHIVE_BYTES))
     try:
-        if path.suffix == ".zip":
+        if path.suffix.lower() == ".zip":
             yield from _of_zip(packed)
         else:
             yield from _of_tar(packed)
@@ -154,14 +156,29 @@ def _archive_members(path: Path) -> Iterator[Member]:
 def _of_zip(packed: io.BytesIO) -> Iterator[Member]:
     with zipfile.ZipFile(packed) as archive:
         for entry in archive.infolist():
-            if is_source(PurePosixPath(entry.filename)):
-                with archive.open(entry) as file:
-                    yield Member(PurePosixPath(entry.filename), file.read(MAX_SOURCE_BYTES + 1))
+            path = _inside(entry.orig_filename)
+            if not is_kernel(path) or entry.is_dir():
+                continue
+            if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
+                raise Misused(f"{path} {NO_FILE}", PUT_FILE)
+            with archive.open(entry) as file:
+                yield Member(path, file.read(MAX_SOURCE_BYTES + 1))
 
 
 def _of_tar(packed: io.BytesIO) -> Iterator[Member]:
     with tarfile.open(fileobj=packed, mode="r:gz") as archive:
         for entry in archive:
-            is_one = entry.isreg() and is_source(PurePosixPath(entry.name))
-            if is_one and (file := archive.extractfile(entry)):
-                yield Member(PurePosixPath(entry.name), file.read(MAX_SOURCE_BYTES + 1))
+            path = _inside(entry.name)
+            if not is_kernel(path) or entry.isdir():
+                continue
+            file = archive.extractfile(entry) if entry.isreg() else None
+            if file is None:
+                raise Misused(f"{path} {NO_FILE}", PUT_FILE)
+            yield Member(path, file.read(MAX_SOURCE_BYTES + 1))
+
+
+def _inside(name: str) -> PurePosixPath:
+    path = path_inside(name)
+    if path is None:
+        raise Misused(f"{name!r} is not a path inside the archive.")
+    return path

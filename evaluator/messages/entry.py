@@ -27,7 +27,7 @@ def parsed(source: str) -> ast.Module:
     """Return the syntax tree of a source. Raises one of UNREADABLE."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(source)
+        return ast.parse(source.lstrip("\ufeff"))  # which Python passes over in a file
 
 
 def _binds_entry(node: ast.AST) -> bool:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
+from evaluator.messages.archive_names import is_kernel, path_inside
 from leaderboard.kit.request_error import RequestError
 from leaderboard.submissions.spool import Spool, Spooled, scratch_file
 
@@ -31,12 +32,7 @@ MAX_HEADER_BYTES = 64 << 10
 CHUNK_BYTES = 1 << 20
 MAX_RATIO = 100
 RATIO_FROM_BYTES = 1 << 20
-# What lies beside kernels: prompts, transcripts, tables and notes of whoever made them.
-COMPANIONS = (
-    *(".json", ".jsonl", ".gz", ".md", ".txt", ".log"),
-    *(".csv", ".toml", ".yaml", ".yml", ".html"),
-)
-# What of them is read, for attempt_archives.py, and how many bytes at most.
+# What next to kernels is read, for attempt_archives.py, and how many bytes at most.
 MANIFEST, ATTEMPTS, TRANSCRIPTS = "manifest.json", "attempts.jsonl", "transcripts"
 LIMITS = {MANIFEST: 64 << 10, ATTEMPTS: 4 << 20, TRANSCRIPTS: 1 << 20}
 _TOLD = re.compile(r"(?:[^/]+/)?(?:(manifest\.json)|(attempts\.jsonl)|(transcripts)/.+\.gz)")
@@ -71,8 +67,8 @@ class Member:
 
 
 def read_archive(file: IO[bytes]) -> list[Member]:
-    """Return the files of a zip or tar.gz, without hidden ones and those companions of kernels that
-    nobody reads. Raises RequestError (400, or 413 where it is too large)."""
+    """Return the kernels of a zip or tar.gz, and what tells how they were made. Raises
+    RequestError (400, or 413 where it is too large)."""
     mark = file.read(4)
     file.seek(0)
     if mark[:2] == b"\x1f\x8b":
@@ -95,7 +91,8 @@ def read_folder(folder: Path) -> list[Member]:
     """
     folder = folder.resolve()
     told = (MANIFEST, ATTEMPTS, f"{TRANSCRIPTS}/**/*.gz")
-    found = itertools.chain(folder.rglob("*.py"), *map(folder.glob, told))
+    sources = (path for path in folder.rglob("*.py") if is_kernel(path.relative_to(folder)))
+    found = itertools.chain(sources, *map(folder.glob, told))
     paths = sorted(path for path in found if path.is_file())
     links = [path for path in paths if path.is_symlink()]
     if links:
@@ -149,15 +146,14 @@ def _zip_members(file: IO[bytes]) -> Iterator[Member]:
         total = 0
         for entry in entries:
             path = _checked_path(entry.orig_filename)
-            kind = stat.S_IFMT(entry.external_attr >> 16)
-            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+            if entry.is_dir() or _is_passed_over(path):
+                continue
+            if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
                 raise _archive_error(f"{shown(str(path))} is a link or a device.", "not_a_file")
             if entry.flag_bits & 0x1:
                 raise _archive_error(f"{shown(str(path))} is encrypted.", "encrypted")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise _archive_error(f"{shown(str(path))} is packed in an unusual way.")
-            if entry.is_dir() or _is_passed_over(path):
-                continue
             member = _member(path, archive.open(entry))
             total += len(member.data)
             _check_ratio(total, size)
@@ -179,7 +175,7 @@ def _tar_members(file: IO[bytes]) -> Iterator[Member]:
             for count, entry in enumerate(archive, start=1):
                 _check_count(count)
                 path = _checked_path(entry.name)
-                if entry.isdir() or (entry.isreg() and _is_passed_over(path)):
+                if entry.isdir() or _is_passed_over(path):
                     continue
                 if not entry.isreg() or entry.issparse():
                     raise _archive_error(f"{shown(str(path))} is a link or a device.", "not_a_file")
@@ -199,18 +195,15 @@ class _Entry(tarfile.TarInfo):
 
 
 def _checked_path(name: str) -> PurePosixPath:
-    path = PurePosixPath(name)
-    unsafe = path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name
-    if unsafe or not name.isprintable() or not path.parts or len(name) > 512:
+    path = path_inside(name)
+    if path is None:
         raise _archive_error(f"{shown(name)} is not a path inside the archive.", "bad_path")
     return path
 
 
 def _is_passed_over(path: PurePosixPath) -> bool:
-    """Recognise companions that nobody reads, and what desktop systems add without being asked:
-    .DS_Store."""
-    is_hidden = any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
-    return is_hidden or (path.suffix.lower() in COMPANIONS and not told_limit(path))
+    """Return True for what nobody reads. Links and devices of such names do no harm either."""
+    return not (is_kernel(path) or told_limit(path))
 
 
 def _too_long(path: PurePosixPath) -> RequestError:

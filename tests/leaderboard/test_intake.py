@@ -243,7 +243,7 @@ def test_the_smallest_hardware_that_fits_is_chosen(send: Send) -> None:
         Hardware.objects.create(slug=slug, title=slug, device="cuda", max_world_size=count)
     assert send({**ONE, "backend": "triton"}).status_code == 201
     run = Run.objects.get()
-    assert (run.hardware_id, run.world_size, run.size) == ("h200x4", 2, "standard")
+    assert (run.hardware_id, run.world_size, run.size) == ("h200x4", 4, "standard")
 
 
 def test_a_folder_is_imported_once(problem: Problem, tmp_path: Path) -> None:

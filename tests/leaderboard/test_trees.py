@@ -113,7 +113,7 @@ def test_without_a_host_as_large_a_tree_is_judged_as_usual(
 ) -> None:
     Hardware.objects.exclude(slug="h200x4").delete()
     assert send(HARNESS, make_zip(_tree())).status_code == 201
-    assert _settings() == {("h200x4", 2, "bfloat16")}  # the fewest that are ranked
+    assert _settings() == {("h200x4", 4, "bfloat16")}
 
 
 def test_the_likely_vendor_contradicts_nothing(send: Send, problems: dict[int, Problem]) -> None:
