@@ -59,8 +59,8 @@ def _add_kernel(one: ArgumentParser) -> None:
 def _add_submit(one: ArgumentParser) -> None:
     one.add_argument("path", type=Path, metavar="FILE", help="or folder, or archive")
     _add_kernel(one)
-    one.add_argument("--model", help="needed, unless a folder's name says it")
-    one.add_argument("--harness", choices=HARNESSES, required=True)
+    one.add_argument("--model", help="needed, unless a folder's name or a manifest says it")
+    one.add_argument("--harness", choices=HARNESSES, help="needed, unless a manifest says it")
     one.add_argument("--vendor", help="who makes the model")
     one.add_argument("--attempt", type=int, help="which sample it is, of one file")
     one.add_argument("--step", type=int, help="which revision it is, of one file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import stat
 import tarfile
@@ -10,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..messages.archive_names import is_kernel, path_inside
 from .catalogue import BACKENDS
@@ -21,7 +22,7 @@ MAX_FILES = 5000
 MAX_TOTAL_BYTES = 32 << 20  # of kernels and what tells of them
 MAX_TRANSCRIPTS_BYTES = 128 << 20
 MAX_ARCHIVE_BYTES = 64 << 20
-MANIFEST = "manifest.json"
+MANIFEST, MAX_MANIFEST_BYTES = "manifest.json", 64 << 10
 _BACKEND = "|".join([*BACKENDS, "pk"])
 _FILE = re.compile(
     rf"(?:(?P<number>\d{{1,4}})_)?(?P<slug>[a-z]\w*?)(?:_(?P<backend>{_BACKEND}))?\.py", re.ASCII
@@ -79,6 +80,48 @@ def _around(path: PurePosixPath, name: re.Pattern[str]) -> re.Match[str] | None:
     """Return the innermost folder around a file that is called so."""
     found = [match for part in path.parts[:-1] if (match := name.fullmatch(part))]
     return found[-1] if found else None
+
+
+def manifest_of(path: Path) -> dict[str, Any]:
+    """Return the manifest of a folder or an archive of attempts; empty if it has none that can be
+    read: the site says what is wrong with it."""
+    try:
+        if path.is_dir():
+            found = json.loads(read(path / MANIFEST, MAX_MANIFEST_BYTES))
+        else:
+            packed = io.BytesIO(read(path, MAX_ARCHIVE_BYTES))
+            found = _zip_manifest(packed) if _is_zip(path) else _tar_manifest(packed)
+    except (*_BROKEN, Misused, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _zip_manifest(packed: io.BytesIO) -> Any:
+    with zipfile.ZipFile(packed) as archive:
+        for entry in archive.infolist():
+            if _is_manifest(entry.filename) and entry.file_size <= MAX_MANIFEST_BYTES:
+                with archive.open(entry) as file:
+                    return json.loads(file.read(MAX_MANIFEST_BYTES))
+    return {}
+
+
+def _tar_manifest(packed: io.BytesIO) -> Any:
+    with tarfile.open(fileobj=packed, mode="r:gz") as archive:
+        for entry in archive:
+            is_one = entry.isreg() and entry.size <= MAX_MANIFEST_BYTES
+            if is_one and _is_manifest(entry.name) and (file := archive.extractfile(entry)):
+                return json.loads(file.read(MAX_MANIFEST_BYTES))
+    return {}
+
+
+def _is_manifest(name: str) -> bool:
+    """Return True at the root, or in the one folder that lies there."""
+    path = path_inside(name)
+    return path is not None and path.name == MANIFEST and len(path.parts) <= 2
+
+
+def _is_zip(path: Path) -> bool:
+    return path.suffix.lower() == ".zip"
 
 
 def is_archive(path: Path) -> bool:
@@ -145,7 +188,7 @@ def _is_of_attempts(below: Path) -> bool:
 def _archive_members(path: Path) -> Iterator[Member]:
     packed = io.BytesIO(read(path, MAX_ARCHIVE_BYTES))
     try:
-        if path.suffix.lower() == ".zip":
+        if _is_zip(path):
             yield from _of_zip(packed)
         else:
             yield from _of_tar(packed)

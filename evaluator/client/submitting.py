@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -119,6 +120,7 @@ def _of_source(path: Path, arguments: Namespace) -> _Request:
     except UnicodeDecodeError as error:
         raise Misused(f"{path} is not UTF-8 (byte {error.start}).", "Save it as UTF-8.") from None
     fields = {**_fields(arguments), "problem": problem, "backend": backend, "source": source}
+    _check_harness(fields, path)
     if arguments.step is not None:
         fields["step"] = arguments.step
     return _Request(json.dumps(fields).encode(), "application/json", packing.digest_of(fields))
@@ -126,7 +128,8 @@ def _of_source(path: Path, arguments: Namespace) -> _Request:
 
 def _of_archive(path: Path, arguments: Namespace) -> _Request:
     """Return the request that hands in a folder or an archive. Raises Misused."""
-    fields = _fields(arguments)
+    fields = {**_told_by(sources.manifest_of(path)), **_fields(arguments)}
+    _check_harness(fields, path)
     if any(value is not None for value in map(vars(arguments).get, OF_ONE)):
         raise Misused(f"{', '.join(OF_ONE)} are of one file.", "Names of files say them here.")
     if path.is_dir():
@@ -139,6 +142,18 @@ def _of_archive(path: Path, arguments: Namespace) -> _Request:
         archive = sources.read(path, sources.MAX_ARCHIVE_BYTES)
     body, kind = packing.form(fields, archive)
     return _Request(body, kind, packing.digest_of(fields, archive))
+
+
+def _told_by(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return model and harness as a manifest says them; one-shot is asked for as zero-shot."""
+    told = {name: manifest.get(name) for name in ("model", "harness")}
+    told["harness"] = {"one-shot": "zero-shot"}.get(str(told["harness"]), told["harness"])
+    return {name: value for name, value in told.items() if isinstance(value, str) and value}
+
+
+def _check_harness(fields: Mapping[str, Any], path: Path) -> None:
+    if "harness" not in fields:
+        raise Misused(f"{path} does not say its harness.", "Give --harness.")
 
 
 def _fields(arguments: Namespace) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""An archive of attempts says its model and its harness itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from evaluator.client.sources import manifest_of
+from evaluator.client.submitting import _told_by
+
+TOLD = {"format": "pkb-attempts/1", "model": "gpt-5.5", "harness": "one-shot"}
+
+
+def _zip(path: Path, name: str, text: bytes) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, text)
+    return path
+
+
+def _tar(path: Path, name: str, text: bytes) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        info = tarfile.TarInfo(name)
+        info.size = len(text)
+        archive.addfile(info, io.BytesIO(text))
+    return path
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "out/manifest.json", "./manifest.json"])
+def test_it_is_read_from_folders_and_archives(name: str, tmp_path: Path) -> None:
+    text = json.dumps(TOLD).encode()
+    assert manifest_of(_zip(tmp_path / "a.zip", name, text)) == TOLD
+    assert manifest_of(_tar(tmp_path / "a.tar.gz", name, text)) == TOLD
+    (tmp_path / "manifest.json").write_bytes(text)
+    assert manifest_of(tmp_path) == TOLD
+    assert _told_by(TOLD) == {"model": "gpt-5.5", "harness": "zero-shot"}
+
+
+@pytest.mark.parametrize("text", [b"", b"[1]", b"{", b"\xff", b"[" * 50_000, b" " * (65 << 10)])
+def test_what_is_none_says_nothing(text: bytes, tmp_path: Path) -> None:
+    assert manifest_of(_zip(tmp_path / "a.zip", "manifest.json", text)) == {}
+    assert (
+        manifest_of(_tar(tmp_path / "a.tgz", "a/b/manifest.json", json.dumps(TOLD).encode())) == {}
+    )
+    assert manifest_of(tmp_path) == {}
+    assert _told_by({"model": 5, "harness": None}) == {}
