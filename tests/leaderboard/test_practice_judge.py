@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -129,8 +130,11 @@ def test_a_model_hears_the_verdict_and_nothing_of_the_inputs(
     shown = json.dumps(model.asked)
     assert not [text for text in HIDDEN if text in shown]
     files = [path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    written = "".join(files) + "".join(capsys.readouterr())
-    assert not [text for text in (*HIDDEN, token) if text in written + shown]
+    raw = "".join(files) + "".join(capsys.readouterr())
+    # Moments and digests hold any four digits now and then.
+    written = re.sub(r'"(?:at|began)": [\d.]+|[0-9a-f-]{32,}', "", raw)
+    assert not [text for text in HIDDEN if text in written]
+    assert token not in raw + shown
 
 
 @pytest.mark.usefixtures("token")
