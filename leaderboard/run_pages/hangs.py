@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from leaderboard.kit.json_types import Report
@@ -16,7 +16,7 @@ MOST_LINE = 160
 _STOOD = re.compile(r"submission\.py line (\d{1,7}) \((\w{1,80})\)")
 _AT_GPU = "for the GPU"
 # `name<<<grid, block>>>` and `name<int><<<...>>>` of CUDA, and the calls of its runtime.
-_CUDA = re.compile(r"\b(\w{1,80})\s*(?:<[^<>;{}]{0,200}>)?\s*<<<")
+_CUDA = re.compile(r"\b(\w{1,80})\s*+(?:<[^<>;{}]{0,200}>)?\s*+<<<")
 _BY_CALL = re.compile(
     r"\b(?:cudaLaunchKernelEx\s*\([^,;]{1,80},|cudaLaunch(?:Cooperative)?Kernel\s*\()"
     r"\s*(?:\([^()]{0,80}\)\s*)?&?(\w{1,80})"
@@ -98,37 +98,37 @@ def launches(source: str) -> list[Launch]:
 
 
 def _of_triton(source: str) -> list[Launch]:
+    """Return the launches of kernels that a source marks with `jit`. A source is hostile: each of
+    its nodes is looked at a few times, however many launches there are."""
     try:
-        tree = ast.parse(source)
+        nodes = [*ast.walk(ast.parse(source))]
+        kernels = {
+            node.name
+            for node in nodes
+            if isinstance(node, ast.FunctionDef)
+            and any("jit" in ast.unparse(one) for one in node.decorator_list)
+        }
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    kernels = {
-        node.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and any("jit" in ast.unparse(one) for one in node.decorator_list)
-    }
+    meant = _meant(nodes, kernels)
     return [
         Launch(name, node.lineno)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Subscript)
         and isinstance(node.func.value, ast.Name)
-        for name in _meant(tree, node.func.value.id, kernels)
+        for name in meant.get(node.func.value.id, ())
     ]
 
 
-def _meant(tree: ast.AST, name: str, kernels: Collection[str]) -> list[str]:
-    """Return the kernels that a name stands for: itself, or those that it is assigned one of."""
-    if name in kernels:
-        return [name]
-    return [
-        used
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and name in _names(*node.targets)
-        for used in _names(node.value)
-        if used in kernels
-    ]
+def _meant(nodes: Iterable[ast.AST], kernels: set[str]) -> dict[str, set[str]]:
+    """Return the kernels that each name stands for: itself, or those that it is assigned one of."""
+    found: dict[str, set[str]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and (used := kernels.intersection(_names(node.value))):
+            for name in _names(*node.targets):
+                found.setdefault(name, set()).update(used)
+    return found | {name: {name} for name in kernels}
 
 
 def _names(*trees: ast.AST) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import time
 
 import pytest
 from django.test import Client
@@ -40,6 +41,20 @@ def solution(x):
 
 def timeout(evidence: str) -> dict[str, object]:
     return {"verdict": "timeout", "message": f"no answer: {evidence}", "evidence": evidence}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["f[0]()\n" * 10_000, "a" + " " * 100_000, TRITON + "a = spin\n" * 10_000 + "a[0]()\n" * 99],
+)
+def test_a_hostile_source_takes_no_time(source: str) -> None:
+    began = time.monotonic()
+    launches(source)
+    assert time.monotonic() - began < 5.0
+
+
+def test_a_decorator_too_deep_to_write_launches_nothing() -> None:
+    assert launches("@jit" + ".x" * 3000 + "\ndef f(): pass\n") == []
 
 
 def test_launches_are_found_in_triton_and_cuda() -> None:
