@@ -82,16 +82,13 @@ def _around(path: PurePosixPath, name: re.Pattern[str]) -> re.Match[str] | None:
     return found[-1] if found else None
 
 
-def manifest_of(path: Path) -> dict[str, Any]:
-    """Return the manifest of a folder or an archive of attempts; empty if it has none that can be
-    read: the site says what is wrong with it."""
+def manifest_of(archive: bytes) -> dict[str, Any]:
+    """Return the manifest of an archive of attempts; empty if it has none that can be read: the
+    site says what is wrong with it."""
+    packed = io.BytesIO(archive)
     try:
-        if path.is_dir():
-            found = json.loads(read(path / MANIFEST, MAX_MANIFEST_BYTES))
-        else:
-            packed = io.BytesIO(read(path, MAX_ARCHIVE_BYTES))
-            found = _zip_manifest(packed) if _is_zip(path) else _tar_manifest(packed)
-    except (*_BROKEN, Misused, ValueError, RecursionError):
+        found = (_zip_manifest if zipfile.is_zipfile(packed) else _tar_manifest)(packed)
+    except (*_BROKEN, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -106,6 +103,7 @@ def _zip_manifest(packed: io.BytesIO) -> Any:
 
 
 def _tar_manifest(packed: io.BytesIO) -> Any:
+    packed.seek(0)
     with tarfile.open(fileobj=packed, mode="r:gz") as archive:
         for entry in archive:
             is_one = entry.isreg() and entry.size <= MAX_MANIFEST_BYTES
@@ -118,10 +116,6 @@ def _is_manifest(name: str) -> bool:
     """Return True at the root, or in the one folder that lies there."""
     path = path_inside(name)
     return path is not None and path.name == MANIFEST and len(path.parts) <= 2
-
-
-def _is_zip(path: Path) -> bool:
-    return path.suffix.lower() == ".zip"
 
 
 def is_archive(path: Path) -> bool:
@@ -188,7 +182,7 @@ def _is_of_attempts(below: Path) -> bool:
 def _archive_members(path: Path) -> Iterator[Member]:
     packed = io.BytesIO(read(path, MAX_ARCHIVE_BYTES))
     try:
-        if _is_zip(path):
+        if path.suffix.lower() == ".zip":
             yield from _of_zip(packed)
         else:
             yield from _of_tar(packed)

@@ -128,8 +128,6 @@ def _of_source(path: Path, arguments: Namespace) -> _Request:
 
 def _of_archive(path: Path, arguments: Namespace) -> _Request:
     """Return the request that hands in a folder or an archive. Raises Misused."""
-    fields = {**_told_by(sources.manifest_of(path)), **_fields(arguments)}
-    _check_harness(fields, path)
     if any(value is not None for value in map(vars(arguments).get, OF_ONE)):
         raise Misused(f"{', '.join(OF_ONE)} are of one file.", "Names of files say them here.")
     if path.is_dir():
@@ -140,6 +138,8 @@ def _of_archive(path: Path, arguments: Namespace) -> _Request:
             raise Misused(f"{path} packs to more than {most}.", "Hand it in in parts.")
     else:
         archive = sources.read(path, sources.MAX_ARCHIVE_BYTES)
+    fields = {**_told_by(sources.manifest_of(archive)), **_fields(arguments)}
+    _check_harness(fields, path)
     body, kind = packing.form(fields, archive)
     return _Request(body, kind, packing.digest_of(fields, archive))
 

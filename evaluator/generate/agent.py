@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from evaluator.generate.answers import calls_in, find_kernel
 from evaluator.generate.attempt_loop import AttemptFailed, Course
-from evaluator.generate.exchange import Message, Reply
+from evaluator.generate.exchange import Message, Reply, ToolCall
 from evaluator.generate.tools import DONE, result_of, tools_for
 
 ANSWERS_A_STEP = 4  # judge, profile and read beside each write
@@ -41,18 +41,18 @@ def try_with_tools(course: Course) -> str:
                 return "refused"
             course.say(NUDGE)
             continue
-        idle = 0 if _act(course, reply) else idle + 1
-        if ending := _ending(course, reply, idle):
+        written = () if reply.calls else calls_in(reply.text)
+        idle = 0 if _act(course, reply, written) else idle + 1
+        if ending := _ending(course, reply.calls or written, idle):
             return ending
     return "steps"
 
 
-def _act(course: Course, reply: Reply) -> bool:
-    """Do what an answer asks; return False if it asks nothing. Some servers pass calls on as text,
-    and some models only write a kernel: it is kept and judged."""
+def _act(course: Course, reply: Reply, written: tuple[ToolCall, ...]) -> bool:
+    """Do what an answer asks; return False if it asks nothing. Some servers pass calls on as text
+    (`written`), and some models only write a kernel: it is kept and judged."""
     for call in reply.calls:
         course.say(result_of(call, course), call.id)
-    written = () if reply.calls else calls_in(reply.text)
     for call in written:  # the server knows of no call that this would answer
         course.say(f"Result of {call.name}:\n\n{result_of(call, course)}")
     if reply.calls or written:
@@ -69,9 +69,8 @@ def _act(course: Course, reply: Reply) -> bool:
     return True
 
 
-def _ending(course: Course, reply: Reply, idle: int) -> str | None:
+def _ending(course: Course, calls: tuple[ToolCall, ...], idle: int) -> str | None:
     """Return how the attempt ends now, if it does."""
-    calls = reply.calls or calls_in(reply.text)
     if course.steps and any(call.name == DONE.name for call in calls):
         return "done"
     last = [step.digest for step in course.steps[-SAME_SOURCES:]]

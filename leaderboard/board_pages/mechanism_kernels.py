@@ -21,8 +21,9 @@ from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.mechanisms import NCCL, mechanism_name
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import BoardRow, Cell
-from leaderboard.read_model.filters import SETTING_FILTERS, setting_filters
-from leaderboard.read_model.scopes import scope
+from leaderboard.read_model.filters import SETTING_FILTERS, Filter, setting_filters
+from leaderboard.read_model.scopes import BoardScope, scope
+from leaderboard.read_model.setting import Setting
 
 PARAMETERS = (*SETTING_FILTERS,)
 WITHOUT_NCCL = "no NCCL"
@@ -41,6 +42,14 @@ def right_kernels(entries: Iterable[BoardRow]) -> list[Right]:
     every = list(entries)
     own = [entry for entry in every if not entry.baseline] or [e for e in every if e.house]
     return [Right(entry, cell) for entry in own for cell in entry.cells if cell.correct]
+
+
+def chosen(request: HttpRequest) -> tuple[Setting | None, list[Filter], BoardScope, list[Right]]:
+    """Return the setting asked for with its controls, the problems in scope, and the kernels."""
+    setting, controls = setting_filters(request, boards.known_settings())
+    found = scope(request, ranks=setting.world_size if setting else None)
+    entries = boards.judged(setting, found.scored, ahead=("cells",)) if setting else []
+    return setting, controls, found, right_kernels(entries)
 
 
 def tags_of(right: Iterable[Right]) -> list[str]:
@@ -126,10 +135,7 @@ def card_of(right: Sequence[Right], where: str) -> Card:
     tall=True,
 )
 def mechanism_speedups(request: HttpRequest) -> Drawn:
-    setting, _ = setting_filters(request, boards.known_settings())
-    found = scope(request, ranks=setting.world_size if setting else None)
-    entries = boards.judged(setting, found.scored, ahead=("cells",)) if setting else []
-    right = right_kernels(entries)
+    setting, _, _, right = chosen(request)
     rows = spreads_of(right)
     return Drawn(
         spec=charts.spreads(rows, colour=KERNEL_COLOUR),

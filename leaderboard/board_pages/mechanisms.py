@@ -14,9 +14,9 @@ from leaderboard.board_pages.mechanism_kernels import (
     PARAMETERS,
     Right,
     card_of,
+    chosen,
     fastest,
     finding,
-    right_kernels,
     speed_frame,
     tags_of,
 )
@@ -25,11 +25,9 @@ from leaderboard.delivery import cells, citing
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.kit.links import kernel_at, url, with_query
 from leaderboard.metrics.mechanisms import NCCL, mechanism_name
-from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Cell
-from leaderboard.read_model.filters import count_phrase, setting_filters
+from leaderboard.read_model.filters import count_phrase
 from leaderboard.read_model.published_claims import published
-from leaderboard.read_model.scopes import scope
 from leaderboard.read_model.setting import machine_in_words, tells_times
 
 COLUMNS = (
@@ -51,10 +49,7 @@ class MechanismSummary(NamedTuple):
 
 @public_page(*PARAMETERS)
 def mechanisms(request: HttpRequest) -> Page:
-    setting, controls = setting_filters(request, boards.known_settings())
-    found = scope(request, ranks=setting.world_size if setting else None)
-    entries = boards.judged(setting, found.scored, ahead=("cells",)) if setting else []
-    right = right_kernels(entries)
+    setting, controls, found, right = chosen(request)
     is_timed = tells_times(setting)
     tags = [tag for tag in tags_of(right) if is_timed or tag != NCCL]
     where, claims = canonical_query(request, PARAMETERS), published(category=None)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.client.sources import manifest_of
+from evaluator.client.packing import packed
+from evaluator.client.sources import folder_members, manifest_of
 from evaluator.client.submitting import _told_by
 
 TOLD = {"format": "pkb-attempts/1", "model": "gpt-5.5", "harness": "one-shot"}
@@ -33,18 +34,21 @@ def _tar(path: Path, name: str, text: bytes) -> Path:
 @pytest.mark.parametrize("name", ["manifest.json", "out/manifest.json", "./manifest.json"])
 def test_it_is_read_from_folders_and_archives(name: str, tmp_path: Path) -> None:
     text = json.dumps(TOLD).encode()
-    assert manifest_of(_zip(tmp_path / "a.zip", name, text)) == TOLD
-    assert manifest_of(_tar(tmp_path / "a.tar.gz", name, text)) == TOLD
-    (tmp_path / "manifest.json").write_bytes(text)
-    assert manifest_of(tmp_path) == TOLD
+    assert manifest_of(_zip(tmp_path / "a.zip", name, text).read_bytes()) == TOLD
+    assert manifest_of(_tar(tmp_path / "a.tar.gz", name, text).read_bytes()) == TOLD
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "manifest.json").write_bytes(text)
+    (folder / "1_allreduce_cuda.py").write_bytes(b"")
+    members = folder_members(folder)
+    assert manifest_of(packed({str(one.path): one.data for one in members})) == TOLD
     assert _told_by(TOLD) == {"model": "gpt-5.5", "harness": "zero-shot"}
 
 
 @pytest.mark.parametrize("text", [b"", b"[1]", b"{", b"\xff", b"[" * 50_000, b" " * (65 << 10)])
 def test_what_is_none_says_nothing(text: bytes, tmp_path: Path) -> None:
-    assert manifest_of(_zip(tmp_path / "a.zip", "manifest.json", text)) == {}
-    assert (
-        manifest_of(_tar(tmp_path / "a.tgz", "a/b/manifest.json", json.dumps(TOLD).encode())) == {}
-    )
-    assert manifest_of(tmp_path) == {}
+    assert manifest_of(_zip(tmp_path / "a.zip", "manifest.json", text).read_bytes()) == {}
+    deep = _tar(tmp_path / "a.tgz", "a/b/manifest.json", json.dumps(TOLD).encode())
+    assert manifest_of(deep.read_bytes()) == {}
+    assert manifest_of(text) == {}
     assert _told_by({"model": 5, "harness": None}) == {}
