@@ -52,6 +52,7 @@ _COMPILERS = re.compile(
     r"/torch/_(?:dynamo|inductor)/(?!eval_frame|external_utils|utils|output_code|runtime/|cudagraph)"
     r"|/triton/compiler/|/torch/utils/cpp_extension\.py"
 )
+_OWN = re.compile(r"/submission\.py$|/kernel/submission/")
 PAIRWISE = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "wait", "wait_tensor"})
 
 
@@ -120,8 +121,7 @@ class RankStack:
     @property
     def own_frame(self) -> Frame | None:
         """Return the innermost frame of the submission's own source, if any."""
-        own = (frame for frame in self.frames if frame.file.endswith("/submission.py"))
-        return next(own, None)
+        return next((frame for frame in self.frames if _OWN.search(frame.file)), None)
 
 
 def stacks(logs: Sequence[RankLog]) -> tuple[RankStack, ...]:

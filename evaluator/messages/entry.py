@@ -6,6 +6,8 @@ import ast
 import re
 import warnings
 
+from .source_files import as_python
+
 ENTRY = "solution"
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
@@ -27,7 +29,7 @@ def parsed(source: str) -> ast.Module:
     """Return the syntax tree of a source. Raises one of UNREADABLE."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(source.lstrip("\ufeff"))  # which Python passes over in a file
+        return ast.parse(as_python(source).lstrip("\ufeff"))  # which Python passes over in a file
 
 
 def _binds_entry(node: ast.AST) -> bool:

@@ -110,7 +110,7 @@ _USES = {
         _ASKS_MULTICAST,
     ),
     Ability.TRITON: _use(r"^[ \t]*(?:import|from)[ \t]+triton\b"),
-    Ability.NVCC: _use(r"\bload_inline\b|\bcompile_cuda_extension\b"),
+    Ability.NVCC: _use(r"\bload_inline\b|\bcompile_cuda_extension\b|\bcpp_extension\b"),
     Ability.THUNDERKITTENS: _use(
         r"#\s*include\s*[<\"](?:kittens\.cuh|prototype\.cuh|pyutils/)|\bTKParallelTensor\b"
         r"|\bparallelkittens_runtime\b"

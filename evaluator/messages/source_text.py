@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .source_files import as_python
+
 # Whatever a quote begins also ends where there is no second one, and nothing is looked at twice.
 _LONG = r"\"\"\"(?:[^\"\\]++|\\[\s\S]|\"(?!\"\"))*+(?:\"\"\"|\\?\Z)"
 _SHORT = r"\"(?:[^\"\\\n]++|\\[\s\S])*+\"?"
@@ -128,7 +130,7 @@ class _Reading:
 
 def _without_words(source: str, is_message: IsMessage) -> str:
     # Python ends a line, and a comment, at either.
-    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    source = as_python(source).replace("\r\n", "\n").replace("\r", "\n")
     reading = _Reading(is_message=is_message, has_docstrings="__doc__" not in source)
     for token in tokens(source):
         if token.kind == "comment":

@@ -7,14 +7,10 @@ submissions work. The judge believes none of it.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
-import sys
-import tempfile
 import time
 import traceback
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -27,15 +23,14 @@ from evaluator.messages.codec import decode
 from evaluator.messages.job import Placement
 from evaluator.messages.rank_setup import RankSetup, Task, receive_slab, say_joined
 from evaluator.rank import hang_report, late_results, one_gpu
-from evaluator.rank.builds import share_builds, uses_extensions
-from evaluator.rank.calls import Slot, Solution, Work
+from evaluator.rank.calls import Slot, Work
 from evaluator.rank.control import RankControl
-from evaluator.rank.failure_claim import CallFault, claim_of
+from evaluator.rank.failure_claim import claim_of
 from evaluator.rank.gated import Lane, lane_of, make_gated
+from evaluator.rank.kernel_source import SCRATCH, load_entry
 from evaluator.rank.series import make_series
 from problems.running.mesh import join_world, mesh_groups
 
-SCRATCH = Path(tempfile.gettempdir())
 CALLS = {Command.CALL: Slot.call, Command.WARM_UP: Slot.call, Command.EMPTY: Slot.skip}
 GATED_CALLS = {Command.GATED: Slot.call, Command.GATED_EMPTY: Slot.skip}
 
@@ -157,7 +152,7 @@ def _work(task: Task, world_size: int, rank: int) -> Work:
     module = problems.load(task.problem)
     dims = module.dims(task.m, task.n, world_size)
     groups = mesh_groups(module.problem.mesh, dims, rank, world_size)
-    solution = module.reference if task.entry is None else _entry(task.entry)
+    solution = module.reference if task.entry is None else load_entry(task.entry)
     return Work(solution=solution, groups=groups, names=module.problem.outputs)
 
 
@@ -167,34 +162,3 @@ def _work_after(slab: Memory | None, control: RankControl, setup: RankSetup, ran
         memory.close(slab)
     torch.cuda.empty_cache()
     return _work(decode(Task, control.read_plan()), setup.world_size, rank)
-
-
-def _entry(source: str) -> Solution:
-    if uses_extensions(source):
-        from torch.utils import cpp_extension
-
-        share_builds(cpp_extension)
-    if not torch.cuda.is_available():
-        _do_without_gpu(source)
-    path = SCRATCH / f"rank{os.environ['RANK']}" / "submission.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location("submission", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["submission"] = module
-    spec.loader.exec_module(module)
-    solution = getattr(module, "solution", None)
-    if not callable(solution):
-        raise CallFault("missing_entry_point", "no_solution", "the source defines no solution()")
-    return solution  # type: ignore[no-any-return]
-
-
-def _do_without_gpu(source: str) -> None:
-    """Let a submission's Triton kernels run on a processor, and its ranks share memory there."""
-    os.environ["TRITON_INTERPRET"] = "1"
-    if "_symmetric_memory" in source or "_SymmetricMemory" in source:
-        from evaluator.rank.symmetric_memory import put_in_place
-
-        put_in_place()

@@ -12,6 +12,7 @@ import sys
 
 from evaluator.messages.job import Job
 from evaluator.messages.needs import beyond_processors, builds_extensions, uses_triton
+from evaluator.messages.source_files import as_python
 from evaluator.sandbox.sandbox import search_path
 
 BUILDERS = {"c++": "a C++ compiler", "ninja": "Ninja"}
@@ -45,7 +46,7 @@ def _parses(source: str) -> bool:
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _PARSE],
-            input=source.encode(errors="surrogatepass"),
+            input=as_python(source).encode(errors="surrogatepass"),
             timeout=PARSE_S,
             capture_output=True,
             check=False,

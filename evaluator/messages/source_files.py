@@ -1,0 +1,77 @@
+"""Keeps a kernel of several files in one text, which is its identity as a source is.
+
+`# pkb: files` begins such a text. Before each file a line says how many lines it has and its path.
+The client has this module too, so it runs on Python 3.9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+MANIFEST = "pkb.toml"
+PYTHON, OTHERS = ".py", (".cu", ".cuh", ".cpp", ".cc", ".c", ".h", ".hpp", ".toml")
+MOST_FILES, MOST_BYTES, MOST_PATH_CHARS = 64, 1 << 20, 200
+_FIRST = "# pkb: files"
+_HEAD = re.compile(r"# pkb: (\d{1,7}) lines of (\S+)")
+_PATH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/){0,8}[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+class Part(NamedTuple):
+    """Holds a file, and the line of the whole text on which it begins."""
+
+    path: str
+    text: str
+    line: int
+
+
+def is_path(path: str) -> bool:
+    """Return True for a path that a file of a kernel may have."""
+    known = PurePosixPath(path).suffix in (PYTHON, *OTHERS)
+    return known and len(path) <= MOST_PATH_CHARS and _PATH.fullmatch(path) is not None
+
+
+def joined(files: Mapping[str, str]) -> str:
+    """Return the one text of these files, by their paths. A last line gets its end."""
+    parts = [_FIRST]
+    for path in sorted(files):
+        lines = files[path].split("\n")
+        lines = lines[:-1] if lines[-1] == "" else lines
+        parts += [f"# pkb: {len(lines)} lines of {path}", *lines]
+    return "\n".join([*parts, ""])
+
+
+def parts_of(source: str) -> list[Part]:
+    """Return the files of a text that `joined` made; none where it is a file itself."""
+    if not source.startswith(f"{_FIRST}\n"):
+        return []
+    found: dict[str, Part] = {}
+    lines, at = source.split("\n"), 1
+    while at < len(lines) - 1:
+        head = _HEAD.fullmatch(lines[at])
+        if head is None or not is_path(head[2]) or head[2] <= max(found, default=""):
+            return []
+        first, at = at + 1, at + 1 + int(head[1])
+        found[head[2]] = Part(head[2], "".join(f"{line}\n" for line in lines[first:at]), first + 1)
+    is_whole = at == len(lines) - 1 and lines[-1] == "" and len(found) <= MOST_FILES
+    return list(found.values()) if is_whole else []
+
+
+def as_python(source: str) -> str:
+    """Return a source as one Python text of as many lines, for whoever looks for words in it: what
+    is not Python stands in strings, as it does in a kernel of one file."""
+    parts = parts_of(source)
+    return "\n".join([_FIRST, *_python_lines(parts)]) if parts else source
+
+
+def _python_lines(parts: list[Part]) -> Iterator[str]:
+    end = ""
+    for part in parts:
+        is_python = part.path.endswith(PYTHON)
+        text = part.text if is_python else part.text.replace("'''", '"""')
+        yield end if is_python else f"{end}_ = r'''"
+        yield from text.split("\n")[:-1]
+        end = "" if is_python else "'''; "
+    yield end  # in place of the end of the last line
