@@ -12,6 +12,7 @@ from evaluator.diagnosis.log_patterns import Sighting, Signs, first_sighting, la
 from evaluator.diagnosis.scan import scan_source
 from evaluator.diagnosis.stacks import COMPILATION, stacks, standstill
 from evaluator.messages.faults import Fault
+from evaluator.messages.hangs import hang_of
 from evaluator.messages.job import Job
 from evaluator.messages.report import Isolation, OutputCheck, Phase, RankLog, Timing, Verdict
 
@@ -64,7 +65,8 @@ def sentence(fault: Fault | None, found: Diagnosis, timing: Timing | None) -> st
     if fault is not None:
         if fault.verdict is Verdict.TIMEOUT and found.evidence:
             late = "compilation took longer than allowed: " if found.cause == COMPILATION else ""
-            return f"{late}{fault.message}: {found.evidence}"
+            named = f". {found.hang}" if found.hang else ""
+            return f"{late}{fault.message}: {found.evidence}{named}"
         if found.verdict is Verdict.HOST_UNSUPPORTED is not fault.verdict:
             return f"ranks that share a GPU may not have what it needs: {fault.message}"
         return fault.message
@@ -93,12 +95,13 @@ def flags_of(job: Job, isolation: Isolation) -> tuple[str, ...]:
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
     """Holds why a run failed: the cause, the line that shows it first, and the ranks that show
-    it."""
+    it. `hang` names the kernel that never finished."""
 
     verdict: Verdict
     cause: str | None = None
     evidence: str | None = None
     ranks: tuple[int, ...] = ()
+    hang: str | None = None
 
 
 def refine(
@@ -128,6 +131,14 @@ def refine(
         if seen := _seen(logs, signs, cause):
             return _told(known, seen, logs)
     return known
+
+
+def with_kernel(found: Diagnosis, source: str) -> Diagnosis:
+    """Name the kernel that a run on GPUs waited for without end, where stacks and source do."""
+    if found.verdict is not Verdict.TIMEOUT or found.cause == COMPILATION or not found.evidence:
+        return found
+    hang = hang_of(found.evidence, source)
+    return replace(found, hang=hang.says) if hang and hang.is_named else found
 
 
 def unblamed(found: Diagnosis) -> Diagnosis:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evaluator.messages.hangs import ALL_LAUNCHED
 from evaluator.messages.report import RankLog
 from evaluator.messages.text import plain_text
 
@@ -196,12 +197,13 @@ def _place(stack: RankStack) -> str:
     if own:
         return f"in {own}{entered}"
     if any(frame.function == "synchronize" for frame in stack.frames):
-        return f"for the GPU, with nothing left to call{entered}"
+        return f"{ALL_LAUNCHED}{entered}"
     return f"in {stack.frames[0]}{entered}" if stack.frames else f"somewhere{entered}"
 
 
 def _told(ranks: Sequence[int], place: str) -> str:
-    verb = "" if place == ANSWERED else "waits " if len(ranks) == 1 else "wait "
+    is_whole = place.startswith((ANSWERED, ALL_LAUNCHED))
+    verb = "" if is_whole else "waits " if len(ranks) == 1 else "wait "
     return f"{_named(ranks)} {verb}{place}"
 
 

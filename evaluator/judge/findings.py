@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evaluator import __version__
-from evaluator.diagnosis.diagnose import Diagnosis, flags_of, refine, sentence, unblamed
+from evaluator.diagnosis.diagnose import (
+    Diagnosis,
+    flags_of,
+    refine,
+    sentence,
+    unblamed,
+    with_kernel,
+)
 from evaluator.diagnosis.interpreter import checkable
 from evaluator.diagnosis.scan import lines_of
 from evaluator.messages.codec import encode
@@ -79,8 +86,10 @@ class Findings:
         found = refine(
             fault.verdict, fault.cause, fault.evidence, self.logs, self.phase, ranks=fault.ranks
         )
-        is_crowded = job.placement is Placement.SHARED and job.device is Device.CUDA
-        return unblamed(found) if is_crowded else found
+        if job.device is not Device.CUDA:
+            return found
+        found = with_kernel(found, job.source)
+        return unblamed(found) if job.placement is Placement.SHARED else found
 
 
 def _within_bounds(report: Report) -> Report:

@@ -34,7 +34,8 @@ def submit(request: HttpRequest) -> HttpResponse:
     form = SubmitForm(teams, request.POST, request.FILES)
     if not form.is_valid():
         data = form.cleaned_data
-        add_field_errors(form, faults_beside(_metadata(data), data, _target(data)))
+        faults = faults_beside(request.user, _metadata(data), data, _target(data))
+        add_field_errors(form, faults, files_at="archive")
         return _page(request, form, status=400)
     try:
         accepted = hand_in(request, form)

@@ -83,7 +83,12 @@ def _fields(request: Request) -> Validated:
         return validated(SubmissionIn, request)
     except ValidationError as error:
         part = valid_part(SubmissionIn, request)
-        told = faults_beside(_metadata({"harness": Harness.AGENTIC, **part}), part, _target(part))
+        told = faults_beside(
+            _user(request),
+            _metadata({"harness": Harness.AGENTIC, **part}),
+            part,
+            _target(part),
+        )
         raise ValidationError({**told, **dict(error.detail)}) from None  # type: ignore[arg-type]
 
 

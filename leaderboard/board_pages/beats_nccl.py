@@ -24,6 +24,7 @@ from leaderboard.kit.links import kernel_at, url, with_query
 from leaderboard.read_model import boards
 from leaderboard.read_model.filters import (
     SETTING_FILTERS,
+    Filter,
     setting_filters,
     setting_query,
     setting_tail,
@@ -53,12 +54,20 @@ class Gain:
         return sum(one.is_faster for one in self.kernels)
 
 
+def asked(
+    request: HttpRequest, settings: Iterable[Setting]
+) -> tuple[Setting | None, list[Filter], list[Gain]]:
+    """Return the setting that is asked for, of those with house kernels, with the controls that
+    choose it and what these kernels gain there."""
+    setting, controls = setting_filters(request, list(settings))
+    return setting, controls, gains_of(house_results(setting)) if setting else []
+
+
 @public_page(*PARAMETERS)
 def beats_nccl(request: HttpRequest) -> Page:
     known = boards.known_settings()
     counts = settings_of_house(known)
-    setting, controls = setting_filters(request, list(counts))
-    gains = gains_of(house_results(setting)) if setting else []
+    setting, controls, gains = asked(request, counts)
     every = [one for gain in gains for one in gain.kernels]
     query, tail = canonical_query(request, PARAMETERS), setting_tail(setting, known)
     records = [record_of(gain.family, one) for gain in gains for one in gain.kernels]
@@ -105,8 +114,7 @@ def beats_nccl(request: HttpRequest) -> Page:
     tall=True,
 )
 def house_speedups(request: HttpRequest) -> Drawn:
-    setting, _ = setting_filters(request, list(settings_of_house(boards.known_settings())))
-    gains = gains_of(house_results(setting)) if setting else []
+    setting, _, gains = asked(request, settings_of_house(boards.known_settings()))
     rows = [_spread(gain) for gain in drawn(gains)]
     return Drawn(
         spec=charts.spreads(rows, colour=KERNEL_COLOUR),

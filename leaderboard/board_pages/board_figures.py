@@ -19,14 +19,19 @@ from leaderboard.figures.figure_rows import (
     best_of,
     chances_of,
     drawn_models,
-    endings_found,
     fast_p_curves,
     first,
     mode_counts,
     named,
-    nearest_found,
     spreads_of,
     utilisations_of,
+)
+from leaderboard.figures.findings import (
+    chances_found,
+    endings_found,
+    fast_found,
+    medians_found,
+    nearest_found,
 )
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, drawn_from, figure, framed
 from leaderboard.figures.tables import (
@@ -59,7 +64,9 @@ def fast_p(request: HttpRequest) -> Drawn:
     found = fast_p_curves(entries, claims, query.scope.scored)
     spec = curves.fast_p_curves(found, query.p, drawn_models(entries))
     made = drawn(request, query, spec, curve_table(found))
-    return replace(made, says=curves_say(claims))
+    return replace(
+        made, says=curves_say(claims), title=fast_found(fast_p.title, entries, claims, query.p)
+    )
 
 
 @figure(
@@ -75,7 +82,8 @@ def chances(request: HttpRequest) -> Drawn:
     found = chances_of(entries, claims, query.scope.scored, query.p)
     spec = curves.chances(found, query.p, drawn_models(entries))
     made = drawn(request, query, spec, chance_table(found))
-    return replace(made, says=chances_say(query.p, claims))
+    title = chances_found(chances.title, entries, claims)
+    return replace(made, says=chances_say(query.p, claims), title=title)
 
 
 @figure(
@@ -90,7 +98,8 @@ def spreads(request: HttpRequest) -> Drawn:
     entries = query.judged()
     found = spreads_of(entries)
     spec = charts.spreads(found, drawn_models(entries))
-    return drawn(request, query, spec, spread_table(found))
+    made = drawn(request, query, spec, spread_table(found))
+    return replace(made, title=medians_found(spreads.title, entries))
 
 
 @figure(
@@ -164,12 +173,14 @@ def board_figures(
     made = []
     timed = [entry for entry in models if entry.score.is_timed]
     if timed or claimed_figures.curves(claims):
-        made.append(framed(fast_p, address, says=curves_say(claims)))
+        title = fast_found(fast_p.title, ours, claims, query.p)
+        made.append(framed(fast_p, address, title=title, says=curves_say(claims)))
     more = any(entry.score.k > 1 for entry in models[:MOST_CURVES])
     if more or claimed_figures.chances(claims, query.p):
-        made.append(framed(chances, address, says=chances_say(query.p, claims)))
+        title = chances_found(chances.title, ours, claims)
+        made.append(framed(chances, address, title=title, says=chances_say(query.p, claims)))
     if any(entry.score.correct >= LEAST_DRAWN for entry in timed[:MOST_BOXES]):
-        made.append(framed(spreads, address))
+        made.append(framed(spreads, address, title=medians_found(spreads.title, ours)))
     if any(entry.numbers.get("utilisation") is not None for entry in models[:MOST_CURVES]):
         title = nearest_found(utilisations.title, models[:MOST_CURVES])
         made.append(framed(utilisations, address, title=title))

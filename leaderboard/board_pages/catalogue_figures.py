@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from leaderboard.board_pages.taxonomy import CATEGORY_PARAMETERS, category_query
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
 from leaderboard.figures.charts import categories as charts
+from leaderboard.figures.findings import said
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.links import url, with_query
 from leaderboard.read_model.scopes import BoardScope, Named
@@ -54,6 +55,7 @@ def problem_map(request: HttpRequest) -> Drawn:
         spec=charts.counts(blocks, heads, rows),
         table=Table(columns=("Part of a model", *heads), rows=table),
         crumbs=crumbs(""),
+        title=map_title(found.every),
     )
 
 
@@ -72,6 +74,7 @@ def sources(request: HttpRequest) -> Drawn:
         table=Table(columns=("Codebase", "Solved", "Not solved or not scored"), rows=rows),
         crumbs=crumbs(canonical_query(request, CATEGORY_PARAMETERS)),
         under=str(query.setting or ""),
+        title=sources_title(query.scope.every),
     )
 
 
@@ -98,8 +101,28 @@ def by_source(problems: Iterable[Named]) -> list[list[object]]:
     return [[name, solved[name], n - solved[name]] for name, n in ordered[:MOST_SOURCES]]
 
 
+def map_title(problems: Sequence[Named]) -> str:
+    """Return the title with the part of a model that most problems are of."""
+    parts = Counter(block_of(one) for one in problems if block_of(one) not in (BARE, OTHERS))
+    (name, count), *_ = parts.most_common(1) or [("", 0)]
+    finding = f"most, {count} of {len(problems)}, are of {name.lower()}" if count else ""
+    return said(problem_map.title, finding)
+
+
+def sources_title(problems: Sequence[Named]) -> str:
+    """Return the title with the codebase of most problems, and how many of all are solved."""
+    (name, many, solved), *_ = [
+        (str(row[0]), sum(map(int, map(str, row[1:]))), row[1]) for row in by_source(problems)
+    ] or [("", 0, 0)]
+    finding = f"most, {many}, from {name}, of which {solved} are solved" if many else ""
+    return said(sources.title, finding)
+
+
 def catalogue_frames(found: BoardScope, address: str) -> list[dict[str, object]]:
     """Return the frames of the figures of a catalogue that has problems."""
     if not found.every:
         return []
-    return [framed(problem_map, ""), framed(sources, address)]
+    return [
+        framed(problem_map, "", title=map_title(found.every)),
+        framed(sources, address, title=sources_title(found.every)),
+    ]

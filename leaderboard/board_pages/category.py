@@ -15,6 +15,8 @@ from leaderboard.board_pages.board_figures import failure_modes
 from leaderboard.board_pages.taxonomy import family_of
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
+from leaderboard.figures.figure_rows import MOST_BARS, first
+from leaderboard.figures.findings import endings_found
 from leaderboard.figures.frame import framed
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
@@ -210,8 +212,10 @@ def models_context(rows: Sequence[RankedRow], tail: str) -> dict[str, object]:
 
 
 def _figures(slug: str, entries: Sequence[BoardRow], where: str) -> list[dict[str, object]]:
-    if not any(entry.modes for entry in entries if not entry.baseline):
+    models = first(entries, MOST_BARS)
+    if not any(entry.modes for entry in models):
         return []
+    title = endings_found("How kernels fail here", (entry.modes for entry in models))
     says = "Share of kernels by outcome, of the best submissions."
     address = f"category={slug}" + (f"&{where}" if where else "")
-    return [framed(failure_modes, address, title="How kernels fail here", says=says)]
+    return [framed(failure_modes, address, title=title, says=says)]

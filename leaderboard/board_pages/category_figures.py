@@ -13,11 +13,14 @@ from leaderboard.board_pages.taxonomy import (
     Side,
     category_query,
 )
+from leaderboard.delivery import cells
 from leaderboard.delivery.pages import canonical_query
 from leaderboard.figures.charts import categories as charts
 from leaderboard.figures.charts.boards import ByCategory
+from leaderboard.figures.findings import most_found
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import category_table
+from leaderboard.models import Harness
 
 
 @figure(
@@ -40,7 +43,13 @@ def heat_map(request: HttpRequest) -> Drawn:
 
 
 def heat_title(query: CategoryQuery) -> str:
-    return f"{METRICS[query.metric][0]} by category"
+    """Return the title with the row that is first over all categories, of those of models judged
+    here, or else of those published."""
+    title = f"{METRICS[query.metric][0]} by category"
+    models = [side for side in query.shown if not side.baseline and side.harness != Harness.HUMAN]
+    ours = [side for side in models if not side.claimed] or models
+    told = [(side.name, _share(side, ALL, query.metric)) for side in ours]
+    return most_found(title, told, cells.share_text, "leads over all")
 
 
 def heat_frame(query: CategoryQuery, address: str) -> dict[str, object] | None:

@@ -8,11 +8,14 @@ from dataclasses import replace
 from django.http import HttpRequest
 
 from leaderboard.board_pages.board_figures import drawn
+from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Table
 from leaderboard.figures.charts import costs
 from leaderboard.figures.charts.costs import Point
 from leaderboard.figures.figure_rows import drawn_models, named
+from leaderboard.figures.findings import said
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, Figure, drawn_from, figure, framed
+from leaderboard.kit.visible import visible
 from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.filters import BOARD_PARAMETERS, count_phrase
@@ -54,7 +57,8 @@ def _against(
     points = points_of(entries)
     spec = costs.against(_enough(points), *titles, drawn_models(entries))
     made = drawn(request, query, spec, _table(points, titles))
-    return replace(made, says=of.says if _enough(points) else too_few(of, points))
+    says = of.says if _enough(points) else too_few(of, points)
+    return replace(made, says=says, title=_found(of, points))
 
 
 def costs_of(entries: Sequence[BoardRow]) -> list[Point]:
@@ -105,6 +109,19 @@ def too_few(of: Figure, points: Sequence[Point]) -> str:
     )
 
 
+def _found(of: Figure, points: Sequence[Point]) -> str:
+    """Return the title with the submission that reaches most, and what it took."""
+    best = max(_enough(points), key=lambda one: one.reached, default=None)
+    if best is None:
+        return of.title
+    name = visible(best.name)
+    if of is tokens_solved:
+        reached, took = f"{best.reached:.0f} problems", f"{cells.count_text(best.took)} tokens"
+    else:
+        reached, took = f"{best.reached:.1f} %", f"{cells.significant(best.took)} US$ an attempt"
+    return said(of.title, f"{name} reaches most, {reached}, for {took}")
+
+
 def _table(points: Sequence[Point], titles: tuple[str, str]) -> Table:
     best = costs.front(points)
     rows = [[one.name, one.took, one.reached, "yes" if one in best else "no"] for one in points]
@@ -116,6 +133,8 @@ def cost_figures(
 ) -> tuple[list[dict[str, object]], list[str]]:
     """Return the frames of figures with enough points, and a sentence for each that has a few."""
     found = ((cost_fast, costs_of(entries)), (tokens_solved, tokens_of(entries)))
-    frames = [framed(one, address) for one, points in found if _enough(points)]
+    frames = [
+        framed(one, address, title=_found(one, points)) for one, points in found if _enough(points)
+    ]
     few = [too_few(one, points) for one, points in found if points and not _enough(points)]
     return frames, few

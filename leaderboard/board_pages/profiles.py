@@ -17,6 +17,7 @@ from leaderboard.delivery import cells, citing
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.figures.charts import profiles as charts
 from leaderboard.figures.charts.profiles import ProfileCounts
+from leaderboard.figures.findings import said
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.kit.links import url, with_query
 from leaderboard.metrics.verdicts import state, verdict_words, words
@@ -63,7 +64,9 @@ def profiles(request: HttpRequest) -> Page:
             "differing": list(_differing(found, titles, is_timed=is_timed)),
             "reasons": reason_rows(reasons, titles, is_timed=is_timed),
             "why": reason_frame(reasons, query),
-            "both": framed(both_profiles, query) if len(found) >= LEAST_DRAWN else None,
+            "both": framed(both_profiles, query, title=both_title(totals))
+            if len(found) >= LEAST_DRAWN
+            else None,
             "cite": citing.of_page(request, with_query(url("profiles"), query)),
         },
         data={
@@ -88,7 +91,8 @@ def profiles(request: HttpRequest) -> Page:
 )
 def both_profiles(request: HttpRequest) -> Drawn:
     setting, _ = setting_filters(request, settings_of_both(boards.known_settings()))
-    counts = [counts_of(one) for one in beside(setting)] if setting else []
+    found = beside(setting) if setting else []
+    counts = list(map(counts_of, found))
     return Drawn(
         spec=charts.both_profiles(counts),
         table=Table(columns=("Submission", *ProfileCounts._fields[1:]), rows=counts),
@@ -97,6 +101,7 @@ def both_profiles(request: HttpRequest) -> Drawn:
             Crumb(text="PKB's check and hidden inputs", url=url("profiles")),
         ),
         under=setting.in_words("profile") if setting else "",
+        title=both_title(totals_of(found, counts)),
     )
 
 
@@ -133,6 +138,12 @@ def title_of(totals: Mapping[str, int]) -> str:
     if not failing:
         return "PKB's check and hidden inputs"
     return f"{failing} of {passing} kernels that pass PKB's check fail on hidden inputs"
+
+
+def both_title(totals: Mapping[str, int]) -> str:
+    """Return the title of the figure with how many kernels pass both checks."""
+    passing = totals["upstream"] - totals["upstream_only"]
+    return said(both_profiles.title, f"{passing} of {totals['judged']} pass both")
 
 
 def _row(one: Beside, counts: ProfileCounts) -> dict[str, object]:

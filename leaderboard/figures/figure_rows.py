@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from leaderboard.delivery import cells
@@ -12,9 +11,7 @@ from leaderboard.figures.charts.boards import ByCategory, ModeCounts, Spread
 from leaderboard.figures.charts.curves import Chances, Curve
 from leaderboard.figures.frame import LEAST_DRAWN
 from leaderboard.kit.links import url
-from leaderboard.kit.visible import visible
 from leaderboard.metrics import scores
-from leaderboard.metrics.failures import CORRECT
 from leaderboard.metrics.tallies import in_order
 from leaderboard.metrics.telling_apart import names_of
 from leaderboard.read_model import boards
@@ -159,30 +156,6 @@ def endings_in_words(modes: Mapping[str, int]) -> str:
     told = list(in_order(modes).items())[::-1]
     told.sort(key=lambda pair: -pair[1])
     return ", ".join(f"{count} {mode}" for mode, count in told)
-
-
-def endings_found(title: str, every: Iterable[Mapping[str, int]]) -> str:
-    """Return the title of a figure of failure modes with what it shows: how many of all kernels are
-    correct, and how the others fail most often."""
-    counts = Counter[str]()
-    for modes in every:
-        counts.update(modes)
-    total, correct = counts.total(), counts.pop(CORRECT, 0)
-    if not total:
-        return title
-    said = f"{title}: {correct} of {total} are correct"
-    mode, most = next(iter(counts.most_common(1)), ("", 0))
-    return f"{said}, {most} end with {mode}" if most else said
-
-
-def nearest_found(title: str, entries: Iterable[BoardRow]) -> str:
-    """Return the title of a figure of utilisation with the row that is nearest to the limit."""
-    known = [(one.numbers.get("utilisation"), one.model) for one in entries]
-    told = [(share, model) for share, model in known if share is not None]
-    if not told:
-        return title
-    share, model = max(told)
-    return f"{title}: {visible(model)} reaches {cells.share_text(share)} in the median"
 
 
 def mode_counts(entries: Sequence[BoardRow], claims: Sequence[Claim]) -> list[ModeCounts]:

@@ -20,7 +20,7 @@ from leaderboard.metrics import scores
 from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.model_pages.chosen import counted_record, counted_submissions
-from leaderboard.model_pages.model_figures import model_figures, named
+from leaderboard.model_pages.model_figures import Categories, model_figures, named
 from leaderboard.model_pages.side_by_side import LETTERS
 from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
 from leaderboard.read_model import boards
@@ -80,7 +80,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         **extremes(each, settings, known),
         **category_context(each, claims, known),
         **{"handed_in": handed_in, "history": history(entries, settings)},
-        **model_figures(found, ours, claims),
+        **model_figures(found, each, claims, Categories(known.titles, known.least)),
         "cite": citing.of_page(request, url("model", found.slug)),
     }
     return Page(

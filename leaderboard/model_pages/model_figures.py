@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from django.http import Http404, HttpRequest
 
+from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.charts import boards as board_charts
 from leaderboard.figures.charts import curves as curve_charts
@@ -18,7 +19,8 @@ from leaderboard.figures.charts.drawing import Spec
 from leaderboard.figures.charts.submissions import Series
 from leaderboard.figures.claimed_figures import READ_OFF
 from leaderboard.figures.claimed_figures import curves as claimed_curves
-from leaderboard.figures.figure_rows import endings_found, endings_in_words, fast_p_curves
+from leaderboard.figures.figure_rows import endings_in_words, fast_p_curves
+from leaderboard.figures.findings import endings_found, fast_found, most_found, spread_found
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.figures.tables import category_table, curve_table, mode_table
 from leaderboard.kit.links import url
@@ -29,6 +31,15 @@ from leaderboard.read_model.boards import BoardRow, Shown
 from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
 
 Titles = Mapping[int, str]
+
+
+class Categories(NamedTuple):
+    """Holds the title of each category, and `ranked_from` of each of its scored problems."""
+
+    titles: Mapping[str, str]
+    least: Mapping[str, Sequence[int]]
+
+
 EACH = ", each in one setting, as the table of the model says."
 
 
@@ -51,6 +62,17 @@ def shown_of(request: HttpRequest) -> tuple[LanguageModel, list[Shown], Titles]:
     found_rows = boards.in_every_setting(judged)
     each = boards.each_in_its_setting(found_rows, ranked_from)
     return found, each, {number: f"{number}. {title}" for number, title, *_ in problems}
+
+
+def categories() -> Categories:
+    """Return those of all scored problems; one query."""
+    titles: dict[str, str] = {}
+    least: dict[str, list[int]] = {}
+    told = Problem.objects.scored().values_list("category", "category_title", "ranked_from")
+    for slug, title, ranked_from in told:
+        titles[slug] = title
+        least.setdefault(slug, []).append(ranked_from)
+    return Categories(titles, least)
 
 
 @figure(
@@ -80,7 +102,8 @@ def modes_found(counts: Sequence[ModeCounts]) -> str:
 def speedups(request: HttpRequest) -> Drawn:
     found, entries, titles = asked(request)
     series = series_of(entries, titles)
-    return _drawn(found, charts.speedups_by_problem(series), series_table(series))
+    drawn = _drawn(found, charts.speedups_by_problem(series), series_table(series))
+    return replace(drawn, title=speedups_title(entries))
 
 
 @figure(
@@ -92,8 +115,9 @@ def speedups(request: HttpRequest) -> Drawn:
 )
 def by_category(request: HttpRequest) -> Drawn:
     found, each, _ = shown_of(request)
-    titles, rows = shares_by_category(each, every_claim(model=found.pk))
-    return _drawn(found, charts.by_category(rows, titles), category_table(rows, titles))
+    titles, rows = shares_by_category(each, every_claim(model=found.pk), categories())
+    drawn = _drawn(found, charts.by_category(rows, titles), category_table(rows, titles))
+    return replace(drawn, title=category_title(rows, titles))
 
 
 @figure(
@@ -104,35 +128,35 @@ def by_category(request: HttpRequest) -> Drawn:
 )
 def fast_p(request: HttpRequest) -> Drawn:
     found, entries, _ = asked(request)
-    curves = curves_of(found, entries)
-    return _drawn(found, curve_charts.fast_p_curves(curves), curve_table(curves))
-
-
-def curves_of(found: LanguageModel, entries: Sequence[BoardRow]) -> list[Curve]:
-    scored = max((entry.score.scored for entry in entries), default=0)
     totals = [claim for claim in every_claim(model=found.pk) if claim.category is None]
+    curves = curves_of(entries, totals)
+    drawn = _drawn(found, curve_charts.fast_p_curves(curves), curve_table(curves))
+    return replace(drawn, title=fast_found(fast_p.title, entries, totals, 1.0))
+
+
+def curves_of(entries: Sequence[BoardRow], totals: Sequence[Claim]) -> list[Curve]:
+    scored = max((entry.score.scored for entry in entries), default=0)
     return fast_p_curves(entries, totals, scored)
 
 
 def shares_by_category(
-    each: Sequence[Shown], claims: Sequence[Claim]
+    each: Sequence[Shown], claims: Sequence[Claim], known: Categories
 ) -> tuple[list[str], list[ByCategory]]:
     """Return the titles of categories, and pass@1 in each of submissions, of the problems scored in
     their setting, and of published claims, of the problems that their authors count."""
-    problems = list(
-        Problem.objects.scored().values_list("category", "category_title", "ranked_from")
-    )
-    titles = {category: title for category, title, _ in problems}
+    titles = known.titles
     names = named([one.entry for one in each])
     told = {(one.harness, one.category): one for one in claims if one.category is not None}
     rows = [
         ByCategory(
             model=one.entry.model,
             name=names[one.entry.submission],
-            values=tuple(_share(one.entry, slug, sizes[slug]) for slug in titles),
+            values=tuple(
+                _share(one.entry, slug, sum(n <= one.setting.world_size for n in known.least[slug]))
+                for slug in titles
+            ),
         )
         for one in each
-        for sizes in [Counter(c for c, _, least in problems if least <= one.setting.world_size)]
     ]
     for harness in dict.fromkeys(harness for harness, _ in told):
         own = [told.get((harness, slug)) for slug in titles]
@@ -147,6 +171,23 @@ def _share(entry: BoardRow, category: str, size: int) -> float | None:
     return score.pass_at_1 if score.attempted else None
 
 
+def speedups_title(entries: Sequence[BoardRow]) -> str:
+    """Return the title with the spread of the submission that solved most problems."""
+    every = [[c.best_speedup for c in one.cells if c.best_speedup is not None] for one in entries]
+    most = max(every, key=len, default=[])
+    title = speedups.title + (", most kernels" if len(every) > 1 else "")
+    return spread_found(title, most)
+
+
+def category_title(rows: Sequence[ByCategory], titles: Sequence[str]) -> str:
+    """Return the title with the category of the highest share."""
+    best = [
+        (title, max((row.values[at] or 0.0 for row in rows), default=None))
+        for at, title in enumerate(titles)
+    ]
+    return most_found(by_category.title, best, cells.share_text, "most")
+
+
 def _drawn(found: LanguageModel, spec: Spec, table: Table) -> Drawn:
     board = Crumb(text="Leaderboard", url=url("board"))
     model = Crumb(text=found.name, url=url("model", found.slug))
@@ -154,9 +195,10 @@ def _drawn(found: LanguageModel, spec: Spec, table: Table) -> Drawn:
 
 
 def model_figures(
-    found: LanguageModel, entries: Sequence[BoardRow], claims: Sequence[Claim]
+    found: LanguageModel, each: Sequence[Shown], claims: Sequence[Claim], known: Categories
 ) -> dict[str, object]:
     """Return the frames of figures, and what too few submissions for one are told by."""
+    entries = [one.entry for one in each]
     shown = [by_category] if entries or claims else []
     totals = [claim for claim in claims if claim.category is None]
     timed = [entry for entry in entries if entry.score.is_timed and entry.score.correct]
@@ -165,7 +207,12 @@ def model_figures(
     shown += [fast_p] if is_drawn or claimed_curves(totals) else []
     shown += [failures] if len(mode_counts(entries)) >= LEAST_DRAWN else []
     shown += [speedups] if is_timed else []
-    titles = {failures.name: modes_found(mode_counts(entries))}
+    titles = {
+        failures.name: modes_found(mode_counts(entries)),
+        by_category.name: category_title(*shares_by_category(each, claims, known)[::-1]),
+        fast_p.name: fast_found(fast_p.title, entries, totals, 1.0),
+        speedups.name: speedups_title(entries),
+    }
     frames = [framed(one, f"model={found.slug}", title=titles.get(one.name, "")) for one in shown]
     return {"figures": frames, "few_told": endings_told(entries)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from django.http import HttpRequest
 
@@ -25,6 +25,7 @@ from leaderboard.model_pages.submission_kernels import (
     UNCOUNTED,
     Ended,
     JudgedKernel,
+    Standing,
     ended,
     every_kernel,
     failed_checks,
@@ -78,7 +79,7 @@ def submission(request: HttpRequest, address: str) -> Page:
             **submission_context(found, setting),
             **score_context(setting, totals, score),
             "settings": other_settings(standings, setting),
-            **kernel_context(request, found, setting, wanted),
+            **kernel_context(request, found, (setting, standings), wanted),
             "is_older": bool(setting and not setting.is_todays),
         },
         data=lambda: {
@@ -128,9 +129,14 @@ def _row(record: JsonDict) -> list[object]:
 
 
 def kernel_context(
-    request: HttpRequest, found: Submission, setting: Setting | None, wanted: str
+    request: HttpRequest,
+    found: Submission,
+    stands: tuple[Setting | None, Mapping[Setting, Standing]],
+    wanted: str,
 ) -> dict[str, object]:
     """Return how every attempt ended, and the part of them that is shown, in two queries."""
+    setting, standings = stands
+    standing = standings[setting] if setting else None
     query = canonical_query(request, [*SETTING_FILTERS])
     failed = failed_checks(found, setting)
     kernels = ended(found, setting, failed)
@@ -160,7 +166,7 @@ def kernel_context(
         "stepped": any(one.steps > 1 for one in final),
         "said": f"{shown}{count_phrase(len(listed), 'attempt')}, "
         f"{count_phrase(len(kernels), 'kernel')} in all",
-        "figures": submission_figures(found, kernels, query, is_timed=is_timed),
+        "figures": submission_figures(found, kernels, query, standing, is_timed=is_timed),
     }
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
+from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.charts import boards as board_charts
 from leaderboard.figures.charts import submissions as charts
 from leaderboard.figures.charts.boards import ModeCounts
 from leaderboard.figures.charts.drawing import Spec
 from leaderboard.figures.charts.submissions import Speedup, Trail
-from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.findings import endings_found, said
+from leaderboard.figures.frame import Drawn, Figure, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url
 from leaderboard.kit.submission_addresses import number_and_key
@@ -21,11 +24,13 @@ from leaderboard.model_pages.called import refuse_guesses
 from leaderboard.model_pages.submission_kernels import (
     Ended,
     JudgedKernel,
+    Standing,
     every_kernel,
     last_steps,
     standings_of,
 )
 from leaderboard.model_pages.submission_progress import (
+    StepShare,
     modes_by_category,
     progress_of,
     shares_by_step,
@@ -34,16 +39,30 @@ from leaderboard.model_pages.submission_progress import (
 from leaderboard.models import Submission, Visibility
 from leaderboard.models.choices import COUNTED_VERDICTS
 from leaderboard.read_model.filters import SETTING_FILTERS, setting_among
+from leaderboard.read_model.leaderboard_rows import Totals
 
 PARAMETERS = ("submission", *SETTING_FILTERS)
 
 
-def asked(request: HttpRequest) -> tuple[Submission, list[JudgedKernel]]:
-    """Return the submission of `?submission=<number>` with its kernels, in the setting asked for.
-    Raises Http404 for an unknown number."""
+class Asked(NamedTuple):
+    """Holds a submission with its kernels in a setting, the totals of these, and a share solved
+    after each step."""
+
+    submission: Submission
+    kernels: list[JudgedKernel]
+    totals: Totals | None
+    shares: list[StepShare]
+
+
+def asked(request: HttpRequest) -> Asked:
+    """Return what `?submission=<number>` asks for, in the setting asked for. Raises Http404 for an
+    unknown number."""
     submission = submission_asked(request)
-    setting = setting_among(request, standings_of(submission))
-    return submission, every_kernel(submission, setting)
+    standings = standings_of(submission)
+    setting = setting_among(request, standings)
+    totals, scored = standings[setting] if setting else (None, 0)
+    kernels = every_kernel(submission, setting)
+    return Asked(submission, kernels, totals, shares_by_step(kernels, scored))
 
 
 def submission_asked(request: HttpRequest) -> Submission:
@@ -63,9 +82,9 @@ def submission_asked(request: HttpRequest) -> Submission:
     tall=True,
 )
 def progress(request: HttpRequest) -> Drawn:
-    submission, kernels = asked(request)
-    trails = trails_of(kernels)
-    return _drawn(submission, charts.progress(trails), trail_table(trails))
+    found = asked(request)
+    trails = trails_of(found.kernels)
+    return _drawn(progress, found, charts.progress(trails), trail_table(trails))
 
 
 @figure(
@@ -76,15 +95,11 @@ def progress(request: HttpRequest) -> Drawn:
     *PARAMETERS,
 )
 def by_step(request: HttpRequest) -> Drawn:
-    submission = submission_asked(request)
-    standings = standings_of(submission)
-    setting = setting_among(request, standings)
-    scored = standings[setting].scored if setting else 0
-    shares = shares_by_step(every_kernel(submission, setting), scored)
-    right, fast = [one.right for one in shares], [one.fast for one in shares]
-    rows = [[f"step {n}", 100 * one.right, 100 * one.fast] for n, one in enumerate(shares, 1)]
+    found = asked(request)
+    right, fast = [one.right for one in found.shares], [one.fast for one in found.shares]
+    rows = [[f"step {n}", 100 * one.right, 100 * one.fast] for n, one in enumerate(found.shares, 1)]
     table = Table(columns=("Stopped after", "pass@1, %", "fast₁@1, %"), rows=rows)
-    return _drawn(submission, charts.by_step(right, fast), table)
+    return _drawn(by_step, found, charts.by_step(right, fast), table)
 
 
 @figure(
@@ -95,9 +110,9 @@ def by_step(request: HttpRequest) -> Drawn:
     tall=True,
 )
 def failures(request: HttpRequest) -> Drawn:
-    submission, kernels = asked(request)
-    counts = mode_counts(kernels)
-    return _drawn(submission, board_charts.failure_modes(counts), mode_table(counts))
+    found = asked(request)
+    counts = mode_counts(found.kernels)
+    return _drawn(failures, found, board_charts.failure_modes(counts), mode_table(counts))
 
 
 @figure(
@@ -108,12 +123,13 @@ def failures(request: HttpRequest) -> Drawn:
     tall=True,
 )
 def speedups(request: HttpRequest) -> Drawn:
-    submission, kernels = asked(request)
-    found = speedups_of(kernels)
-    return _drawn(submission, charts.speedups(found), speedup_table(found))
+    found = asked(request)
+    solved = speedups_of(found.kernels)
+    return _drawn(speedups, found, charts.speedups(solved), speedup_table(solved))
 
 
-def _drawn(found: Submission, spec: Spec, table: Table) -> Drawn:
+def _drawn(one: Figure, asked_for: Asked, spec: Spec, table: Table) -> Drawn:
+    found = asked_for.submission
     model = found.model
     is_public = found.visibility == Visibility.PUBLIC
     return Drawn(
@@ -125,14 +141,33 @@ def _drawn(found: Submission, spec: Spec, table: Table) -> Drawn:
             Crumb(text=f"Submission {found.pk}", url=found.get_absolute_url()),
         ),
         submission=found,
+        title=title_of(one, asked_for.totals, asked_for.shares),
     )
 
 
+def title_of(one: Figure, totals: Totals | None, shares: Sequence[StepShare]) -> str:
+    """Return the title of one of these figures with what it shows: in a setting with these totals,
+    with these shares solved after each step."""
+    if one is failures and totals:
+        return endings_found(one.title, [totals.modes])
+    if one is speedups and totals and (median := totals.numbers.get("median_speedup")):
+        return said(one.title, f"{cells.ratio_text(median)} in the median over problems")
+    if one not in (progress, by_step) or not shares:
+        return one.title
+    first, last = (cells.share_text(shares[at].right) for at in (0, -1))
+    return said(one.title, f"{first} of problems solved after one step, {last} after {len(shares)}")
+
+
 def submission_figures(
-    found: Submission, kernels: Sequence[Ended], query: str, *, is_timed: bool
+    found: Submission,
+    kernels: Sequence[Ended],
+    query: str,
+    standing: Standing | None,
+    *,
+    is_timed: bool,
 ) -> list[dict[str, object]]:
     """Return the frames of figures that have something to show, unless a problem has changed since.
-    `query` asks for a setting, in which kernels are timed, or only checked."""
+    `query` asks for a setting, with its standing, in which kernels are timed, or only checked."""
     verdicts = {one.verdict for one in kernels if one.counts}
     has_times = is_timed and "ok" in verdicts
     has_steps = any(one.step > 1 for one in kernels)
@@ -141,7 +176,9 @@ def submission_figures(
     shown += [failures] if not verdicts.isdisjoint(COUNTED_VERDICTS) else []
     shown += [speedups] if has_times else []
     address = "&".join(filter(None, (f"submission={found.address}", query)))
-    return [framed(one, address) for one in shown]
+    totals, scored = standing or (None, 0)
+    shares = shares_by_step(kernels, scored) if has_steps else []
+    return [framed(one, address, title=title_of(one, totals, shares)) for one in shown]
 
 
 def speedup_table(found: Sequence[Speedup]) -> Table:

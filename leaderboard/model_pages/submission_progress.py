@@ -9,7 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from leaderboard.metrics.failures import mode_of
-from leaderboard.model_pages.submission_kernels import JudgedKernel, attempts_of
+from leaderboard.model_pages.submission_kernels import JudgedKernel, Step, attempts_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +64,9 @@ class StepShare(NamedTuple):
     fast: float
 
 
-def shares_by_step(kernels: Iterable[JudgedKernel], scored: int) -> list[StepShare]:
+def shares_by_step(kernels: Iterable[Step], scored: int) -> list[StepShare]:
     """Return a share for each step up to the last one of any attempt; none where nothing has
-    several steps."""
+    several steps. Of kernels without times `fast` is 0."""
     attempts = attempts_of(one for one in kernels if one.scored)
     last = max((steps[-1].step for steps in attempts.values()), default=0)
     made = Counter(problem for problem, _ in attempts)
@@ -78,14 +78,15 @@ def shares_by_step(kernels: Iterable[JudgedKernel], scored: int) -> list[StepSha
             if one and one.counts and one.verdict == "ok":
                 part = 1 / made[problem] / scored
                 right[at] += part
-                fast[at] += part if (one.speedup_low or 0.0) > 1.0 else 0.0
+                low = one.speedup_low if isinstance(one, JudgedKernel) else None
+                fast[at] += part if (low or 0.0) > 1.0 else 0.0
     return list(map(StepShare._make, zip(right, fast, strict=True)))
 
 
-def _stopped(steps: Sequence[JudgedKernel], last: int) -> Iterator[JudgedKernel | None]:
+def _stopped(steps: Sequence[Step], last: int) -> Iterator[Step | None]:
     """Yield what there was of an attempt after each step; None before its first."""
     by_step = {one.step: one for one in steps}
-    newest: JudgedKernel | None = None
+    newest: Step | None = None
     for step in range(1, last + 1):
         newest = by_step.get(step, newest)
         yield newest

@@ -98,12 +98,19 @@ class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
         One that nobody is to know of is `hidden_for` the owner of what is private: a row of their
         own, so that somebody else's of that name tells nothing of it.
         """
-        shown = known_as(name)
-        slug = model_slug(shown)
-        if hidden_for is not None and not self._known(slug):
-            slug = hidden_slug(slug, hidden_for)
-        found, _ = self.get_or_create(slug=slug, defaults={"name": shown, "vendor": vendor})
-        return found
+        defaults = {"name": known_as(name), "vendor": vendor}
+        slug = self._slug_for(name, hidden_for)
+        return self.get_or_create(slug=slug, defaults=defaults)[0]
+
+    def known_by(self, name: str, *, hidden_for: int | None = None) -> LanguageModel | None:
+        """Return the model that `named` returns, or None where it would make one."""
+        return self.filter(slug=self._slug_for(name, hidden_for)).first()
+
+    def _slug_for(self, name: str, hidden_for: int | None) -> str:
+        slug = model_slug(known_as(name))
+        if hidden_for is None or self._known(slug):
+            return slug
+        return hidden_slug(slug, hidden_for)
 
     def _known(self, slug: str) -> bool:
         named = self.filter(slug=slug)

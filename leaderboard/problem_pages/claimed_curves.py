@@ -7,11 +7,12 @@ from typing import Any
 
 from django.http import Http404, HttpRequest
 
-from leaderboard.delivery.cells import significant
+from leaderboard.delivery.cells import ratio_text
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.charts import speedups as charts
 from leaderboard.figures.charts.boards import styles
 from leaderboard.figures.charts.speedups import SpeedupLine
+from leaderboard.figures.findings import most_found
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import url
@@ -49,6 +50,7 @@ def published_speedups(request: HttpRequest) -> Drawn:
             rows=[[line.name, *(dict(line.points).get(x) for x in sizes)] for line in lines],
         ),
         crumbs=(Crumb(text="Problems", url=url("problems")), Crumb(text=str(found), url=page)),
+        title=title_of(curves),
         says=says_of(curves),
     )
 
@@ -57,7 +59,9 @@ def frames_of(number: int, told: Any) -> list[dict[str, object]]:
     """Return the frame of the figure where a publication shows such a curve."""
     curves = list(curves_of(told, number))
     address = f"problem={number}"
-    return [framed(published_speedups, address, says=says_of(curves))] if curves else []
+    if not curves:
+        return []
+    return [framed(published_speedups, address, title=title_of(curves), says=says_of(curves))]
 
 
 def curves_of(told: Any, number: int) -> Iterator[JsonObject]:
@@ -72,10 +76,12 @@ def _points(curve: JsonObject) -> tuple[tuple[float, float], ...]:
     return tuple(sorted((float(x), float(y)) for x, y in pairs if x > 0 and y > 0))
 
 
+def title_of(curves: Sequence[JsonObject]) -> str:
+    """Return the title with the highest speedup of all curves."""
+    told = [(str(curve["model"]), max(y for _, y in _points(curve))) for curve in curves]
+    return most_found(published_speedups.title, told, ratio_text, "at best")
+
+
 def says_of(curves: Sequence[JsonObject]) -> str:
-    told = [
-        f" {curve['model']}: {curve['setting']}, "
-        f"{significant(max(y for _, y in _points(curve)))}× at best."
-        for curve in curves
-    ]
+    told = [f" {curve['model']}: {curve['setting']}." for curve in curves]
     return SAYS + "".join(told)

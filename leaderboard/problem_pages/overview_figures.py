@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from django.http import HttpRequest
 
@@ -12,7 +13,8 @@ from leaderboard.figures.charts import problems as charts
 from leaderboard.figures.charts.boards import ModeCounts
 from leaderboard.figures.charts.drawing import Spec
 from leaderboard.figures.charts.problems import Axes, Limit, ProblemSpread, Reach
-from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
+from leaderboard.figures.findings import endings_found, said, spread_found
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, Figure, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url, with_query
 from leaderboard.metrics import floors
@@ -41,7 +43,8 @@ def links(request: HttpRequest) -> Drawn:
     found = listed(request)
     reaches = link_reaches(found)
     spec = charts.roofline(reaches, link_limits(limits_of(found)), LINKS)
-    return _drawn(request, found, spec, reach_table(reaches, LINKS))
+    drawn = _drawn(request, found, spec, reach_table(reaches, LINKS))
+    return replace(drawn, title=title_of(links, found))
 
 
 @figure(
@@ -55,7 +58,8 @@ def arithmetic(request: HttpRequest) -> Drawn:
     found = listed(request)
     reaches = arithmetic_reaches(found)
     spec = charts.roofline(reaches, arithmetic_limits(limits_of(found)), ARITHMETIC)
-    return _drawn(request, found, spec, reach_table(reaches, ARITHMETIC))
+    drawn = _drawn(request, found, spec, reach_table(reaches, ARITHMETIC))
+    return replace(drawn, title=title_of(arithmetic, found))
 
 
 @figure(
@@ -68,7 +72,8 @@ def arithmetic(request: HttpRequest) -> Drawn:
 def spreads(request: HttpRequest) -> Drawn:
     found = listed(request)
     rows = spreads_of(found)
-    return _drawn(request, found, charts.spreads(rows), spread_table(rows))
+    drawn = _drawn(request, found, charts.spreads(rows), spread_table(rows))
+    return replace(drawn, title=title_of(spreads, found))
 
 
 @figure(
@@ -81,7 +86,8 @@ def spreads(request: HttpRequest) -> Drawn:
 def failures(request: HttpRequest) -> Drawn:
     found = listed(request)
     counts = modes_by_problem(found)
-    return _drawn(request, found, board_charts.failure_modes(counts), mode_table(counts))
+    drawn = _drawn(request, found, board_charts.failure_modes(counts), mode_table(counts))
+    return replace(drawn, title=title_of(failures, found))
 
 
 def _drawn(request: HttpRequest, found: Listed, spec: Spec, table: Table) -> Drawn:
@@ -104,7 +110,21 @@ def overview_figures(found: Listed, query: str) -> list[dict[str, object]]:
     is_fast = sum(one.best_speedup is not None for one in stood) >= LEAST_DRAWN
     shown += [spreads] if is_fast else []
     shown += [failures] if any(one.submissions for one in stood) else []
-    return [framed(one, query) for one in shown]
+    return [framed(one, query, title=title_of(one, found)) for one in shown]
+
+
+def title_of(one: Figure, found: Listed) -> str:
+    """Return the title of one of these figures with what it shows."""
+    if one is spreads:
+        best = [max(row.speedups) for row in spreads_of(found)]
+        return spread_found(f"{one.title}, the best", best)
+    if one is failures:
+        return endings_found(one.title, (row.counts for row in modes_by_problem(found)))
+    reaches = link_reaches(found) if one is links else arithmetic_reaches(found)
+    pairs = [(row.best, row.baseline) for row in reaches]
+    both = [best > base for best, base in pairs if best is not None and base is not None]
+    finding = f"{sum(both)} of {len(both)} best kernels reach more than the reference"
+    return said(one.title, finding if both else "")
 
 
 def timed(found: Listed) -> list[Problem]:

@@ -16,8 +16,9 @@ from leaderboard.figures.charts import speedups as charts
 from leaderboard.figures.charts.boards import ModeCounts
 from leaderboard.figures.charts.drawing import Spec
 from leaderboard.figures.charts.speedups import SpeedupLine
-from leaderboard.figures.figure_rows import endings_found, endings_in_words
-from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
+from leaderboard.figures.figure_rows import endings_in_words
+from leaderboard.figures.findings import endings_found, said
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, Figure, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url, with_query
 from leaderboard.kit.row_number import row_number
@@ -91,32 +92,51 @@ def failures(request: HttpRequest) -> Drawn:
 )
 def by_size(request: HttpRequest) -> Drawn:
     found, setting = asked(request)
-    lines = scaling.over_sizes(found, setting)
-    drawn = _scaled(request, found, setting, lines, size_scale(found, setting))
+    drawn = _scaled(request, found, setting, by_size, size_lines(found, setting))
     return replace(drawn, under=setting.in_words(but="size") if setting else "")
 
 
 @figure("speedup-by-ranks", "Speedup against ranks", JOINED, *READS)
 def by_ranks(request: HttpRequest) -> Drawn:
     found, setting = asked(request)
+    drawn = _scaled(request, found, setting, by_ranks, rank_lines(found, setting))
     if setting is None:
-        return _scaled(request, found, None, {}, rank_scale(found))
-    gpu, classes = scaling.classes_like(setting)
-    lines = scaling.over_ranks(found, setting, classes)
-    drawn = _scaled(request, found, setting, lines, rank_scale(found))
-    under = replace(setting, hardware_id=gpu).in_words(but="world_size")
-    return replace(drawn, under=under, says=f"{drawn.says} {JOINED}".strip())
+        return drawn
+    gpu, _ = scaling.classes_like(setting)
+    return replace(drawn, under=replace(setting, hardware_id=gpu).in_words(but="world_size"))
+
+
+Lines = tuple[list[SpeedupLine], Scale]
+
+
+def size_lines(found: Problem, setting: Setting | None) -> Lines:
+    scale = size_scale(found, setting)
+    return speedup_lines(scaling.over_sizes(found, setting), scale), scale
+
+
+def rank_lines(found: Problem, setting: Setting | None) -> Lines:
+    scale = rank_scale(found)
+    if setting is None:
+        return [], scale
+    _, classes = scaling.classes_like(setting)
+    return speedup_lines(scaling.over_ranks(found, setting, classes), scale), scale
 
 
 def _scaled(
-    request: HttpRequest, found: Problem, setting: Setting | None, by: Scaled, scale: Scale
+    request: HttpRequest, found: Problem, setting: Setting | None, one: Figure, drawn: Lines
 ) -> Drawn:
-    lines = speedup_lines(by, scale)
+    lines, scale = drawn
     at = [] if scale.stepped or not lines else charts.crossings(lines[-1].points)
     crossed = [(x, scale.text(x) + scale.unit) for x in at]
     spec = charts.speedup_lines(lines, scale.title, scale.ticks(), crossed)
-    drawn = drawn_of(request, found, setting, spec, line_table(lines, scale))
-    return replace(drawn, says=crossing_text(lines[-1], scale)) if lines else drawn
+    made = drawn_of(request, found, setting, spec, line_table(lines, scale))
+    return replace(made, title=scaled_title(one, drawn))
+
+
+def scaled_title(one: Figure, drawn: Lines) -> str:
+    """Return the title with where the best kernel crosses the reference."""
+    lines, scale = drawn
+    return said(one.title, crossing_text(lines[-1], scale)) if lines else one.title
 
 
 def drawn_of(
@@ -152,6 +172,10 @@ def problem_figures(
     address = f"problem={found.number}" + (f"&{query}" if query else "")
     here = [one.modes for one in stood if one.setting == setting]
     titles = {failures.name: endings_found(failures.title, here)}
+    if by_size in shown:
+        titles[by_size.name] = scaled_title(by_size, size_lines(found, setting))
+    if by_ranks in shown:
+        titles[by_ranks.name] = scaled_title(by_ranks, rank_lines(found, setting))
     frames = [framed(one, address, title=titles.get(one.name, "")) for one in shown]
     return {"figures": frames, "endings": endings_told(stood, setting, models)}
 
@@ -217,14 +241,14 @@ def line_table(lines: Sequence[SpeedupLine], scale: Scale) -> Table:
 
 
 def crossing_text(best: SpeedupLine, scale: Scale) -> str:
-    """Return a sentence that says where the best kernel crosses the reference with NCCL."""
+    """Say where the best kernel crosses the reference with NCCL."""
     at = charts.crossings(best.points)
     word = "faster" if best.points[0][1] > 1 else "slower"
     if not at:
-        return f"The best kernel is {word} than NCCL wherever it was measured."
+        return f"the best kernel is {word} than NCCL wherever it was measured"
     if scale.stepped:
         low, high = next((a, b) for (a, _), (b, _) in pairwise(best.points) if a < at[0] < b)
         other = {"faster": "slower", "slower": "faster"}[word]
-        return f"The best kernel is {word} than NCCL on {low:g} ranks and {other} on {high:g}."
+        return f"the best kernel is {word} than NCCL on {low:g} ranks and {other} on {high:g}"
     where = scale.text(at[0]) + scale.unit
-    return f"The best kernel is {word} than NCCL below about {where}."
+    return f"the best kernel is {word} than NCCL below about {where}"

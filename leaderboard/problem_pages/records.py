@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from django.http import HttpRequest
 
+from leaderboard.delivery.cells import ratio_text
 from leaderboard.delivery.pages import Table
 from leaderboard.figures.charts import speedups as charts
+from leaderboard.figures.findings import said
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, drawn_from, figure, framed
 from leaderboard.kit.links import url
+from leaderboard.kit.visible import visible
 from leaderboard.models import Problem, Run
 from leaderboard.models.choices import Moderation, Visibility
 from leaderboard.problem_pages.problem_figures import READS, asked, drawn_of
@@ -51,7 +54,17 @@ def best_over_time(request: HttpRequest) -> Drawn:
     spec = charts.over_time(points, [_point(one) for one in best])
     rows = [[_name(one), _day(one), one.speedup, "yes" if one in best else "no"] for one in timed]
     table = Table(columns=("Kernel of", "Judged", "Speedup, ×", "Record"), rows=rows)
-    return drawn_of(request, found, setting, spec, table)
+    drawn = drawn_of(request, found, setting, spec, table)
+    return replace(drawn, title=title_of(best))
+
+
+def title_of(best: Sequence[Timed]) -> str:
+    """Return the title with the newest record."""
+    if not best:
+        return best_over_time.title
+    newest = best[-1]
+    by = f"{visible(newest.model)} since {_day(newest)}"
+    return said(best_over_time.title, f"{ratio_text(newest.speedup)}, by {by}")
 
 
 def timed_kernels(problem: Problem, setting: Setting) -> list[Timed]:
@@ -108,4 +121,5 @@ def over_time_frames(
         told = f"here {here.correct} {'was' if here.correct == 1 else 'were'} timed"
         return [], f"{drawn_from(best_over_time, 'correct kernels')}; {told}."
     address = f"problem={found.number}" + (f"&{query}" if query else "")
-    return [framed(best_over_time, address)], ""
+    title = title_of(records_of(timed_kernels(found, setting)))
+    return [framed(best_over_time, address, title=title)], ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evaluator.messages.hangs import Hang, hang_of
 from leaderboard.delivery import cells
 from leaderboard.kit.json_types import Report
 from leaderboard.metrics.verdicts import (
@@ -17,7 +18,6 @@ from leaderboard.metrics.verdicts import (
 from leaderboard.models import Run
 from leaderboard.models.staleness import consequence, unranked
 from leaderboard.run_pages.correctness import correctness
-from leaderboard.run_pages.hangs import hang_of
 from leaderboard.run_pages.logs import log_rows
 from leaderboard.run_pages.mechanisms import mechanism_rows
 from leaderboard.run_pages.run_figures import burst_figures, margin_figure, timeline_figure
@@ -92,7 +92,7 @@ def evidence(run: Run | None, report: Report | None, source: str | None) -> dict
     return {
         "run": run_facts(run, report),
         "speed": speed(report),
-        "hang": hang_of(report, source) if run.device == "cuda" else None,
+        "hang": _hang(run, source),
         "correctness": correctness(trials) if trials else None,
         "margins": margin_figure(run, trials),
         "bursts": burst_figures(run, report.get("timing")),
@@ -102,6 +102,13 @@ def evidence(run: Run | None, report: Report | None, source: str | None) -> dict
         "environment": environment(report),
         "logs": log_rows(report),
     }
+
+
+def _hang(run: Run, source: str | None) -> Hang | None:
+    """Return what is known of a hang on GPUs, also where the judge's reason does not name it."""
+    if run.verdict != "timeout" or run.device != "cuda":
+        return None
+    return hang_of(f"{run.evidence or ''} {run.message}", source)
 
 
 def environment(report: Report) -> list[dict[str, object]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import uuid
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -10,11 +12,13 @@ from itertools import zip_longest
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
+from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.figures.charts import runs as charts
 from leaderboard.figures.charts.drawing import Spec
 from leaderboard.figures.charts.runs import Bin, LaneEvent, Margin
+from leaderboard.figures.findings import said
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, Figure, figure, framed
 from leaderboard.kit.json_types import Report
 from leaderboard.kit.links import url
@@ -65,7 +69,8 @@ def last_rank(request: HttpRequest) -> Drawn:
     run, report = _run_of(request)
     batches = _timing(report).get("rank_last") or []
     table = Table(columns=("Rank", "Batches in which it was last"), rows=list(enumerate(batches)))
-    return _drawn(run, charts.times_last(batches), table)
+    drawn = _drawn(run, charts.times_last(batches), table)
+    return replace(drawn, title=last_title(batches))
 
 
 def noun_of(timing: Report) -> str:
@@ -87,8 +92,61 @@ def _words(one: Figure, timing: Report) -> tuple[str, str]:
 
 
 def _told(one: Figure, timing: Report, drawn: Drawn) -> Drawn:
-    title, says = _words(one, timing)
-    return replace(drawn, title=title, says=says)
+    _, says = _words(one, timing)
+    return replace(drawn, title=sample_title(one, timing), says=says)
+
+
+def sample_title(one: Figure, timing: Report) -> str:
+    """Return the title of a figure of samples with what it shows: the middle times, or how far nine
+    tenths of the samples lie apart."""
+    title, both = _words(one, timing)[0], []
+    for whose, key in (("kernel", "kernel_bursts_us"), ("reference", "baseline_bursts_us")):
+        times = timing[key]
+        if len(times) < LEAST_DRAWN:
+            return title
+        middle = statistics.median(times)
+        if one is burst_histogram:
+            both.append(f"{whose} {cells.microseconds_text(middle)}")
+        else:
+            tenths = statistics.quantiles(times, n=10, method="inclusive")
+            spread = (tenths[-1] - tenths[0]) / middle if middle else 0.0
+            both.append(f"{whose} within {cells.share_text(spread)}")
+    what = "in the median" if one is burst_histogram else "from the 10th to the 90th percentile"
+    return said(title, f"{', '.join(both)}, {what}")
+
+
+def last_title(batches: Sequence[int]) -> str:
+    """Return the title with the rank that is last most often."""
+    most, every = max(batches, default=0), sum(batches)
+    if not most:
+        return last_rank.title
+    rank = list(batches).index(most)
+    return said(last_rank.title, f"rank {rank}, in {cells.share_text(most / every)} of batches")
+
+
+def margin_title(found: Sequence[Margin]) -> str:
+    """Return the title with the largest error of all."""
+    worst = max(found, key=lambda one: one.max_error, default=None)
+    if worst is None:
+        return margins.title
+    error = cells.significant(worst.max_error)
+    return said(margins.title, f"largest error {error} tolerances, on rank {worst.rank}")
+
+
+def timeline_title(timelines: Sequence[Report]) -> str:
+    """Return the title with the kind of events that took most time, over all ranks."""
+    took = defaultdict[str, float](float)
+    for found in timelines:
+        for event in found["events"]:
+            took[event["kind"]] += event["duration_us"]
+    total = sum(took.values())
+    if not total:
+        return timeline.title
+    kind = max(took, key=lambda one: took[one])
+    share = cells.share_text(took[kind] / total)
+    return said(
+        timeline.title, f"{charts.KIND_NAMES.get(kind, kind)} takes most, {share} of the time"
+    )
 
 
 def _timing(report: Report) -> Report:
@@ -106,14 +164,15 @@ def timeline(request: HttpRequest) -> Drawn:
     if not events:
         raise Http404
     drawn = _drawn(run, charts.timeline(events), event_table(events))
-    return replace(drawn, says=timeline_says(timelines))
+    return replace(drawn, title=timeline_title(timelines), says=timeline_says(timelines))
 
 
 @figure("margins", "How close to the tolerance", "Largest error of each rank.", "run")
 def margins(request: HttpRequest) -> Drawn:
     run, report = _run_of(request)
     found = measured_margins(report["trials"])
-    return _drawn(run, charts.error_margins(found), margin_table(found))
+    drawn = _drawn(run, charts.error_margins(found), margin_table(found))
+    return replace(drawn, title=margin_title(found))
 
 
 def _drawn(run: Run, spec: Spec, table: Table) -> Drawn:
@@ -137,24 +196,27 @@ def burst_figures(run: Run, timing: Report | None) -> list[dict[str, object]]:
         return []
     query = f"run={run.id}"
     shown = [
-        framed(one, query, title=title, says=says)
+        framed(one, query, title=sample_title(one, timing), says=_words(one, timing)[1])
         for one in (burst_histogram, bursts)
-        for title, says in [_words(one, timing)]
     ]
-    is_told = sum(timing.get("rank_last", ())) >= LEAST_DRAWN
-    return [*shown, framed(last_rank, query)] if is_told else shown
+    last = timing.get("rank_last", ())
+    is_told = sum(last) >= LEAST_DRAWN
+    return [*shown, framed(last_rank, query, title=last_title(last))] if is_told else shown
 
 
 def margin_figure(run: Run, trials: Sequence[Report]) -> dict[str, object] | None:
     """Frame the errors of several trials: one trial is a row of a table, not a picture."""
     errors = (check["max_error"] for trial in trials for check in trial["checks"])
     is_told = len(trials) > 1 and any(error is not None for error in errors)
-    return framed(margins, f"run={run.id}") if is_told else None
+    title = margin_title(measured_margins(trials))
+    return framed(margins, f"run={run.id}", title=title) if is_told else None
 
 
 def timeline_figure(run: Run, timelines: Sequence[Report]) -> dict[str, object] | None:
-    is_told = any(found["events"] for found in timelines)
-    return framed(timeline, f"run={run.id}", says=timeline_says(timelines)) if is_told else None
+    if not any(found["events"] for found in timelines):
+        return None
+    title, says = timeline_title(timelines), timeline_says(timelines)
+    return framed(timeline, f"run={run.id}", title=title, says=says)
 
 
 def timeline_says(timelines: Sequence[Report]) -> str:

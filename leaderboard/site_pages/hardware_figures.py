@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest
 
+from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.charts import hardware as charts
 from leaderboard.figures.charts.hardware import DatasheetShare
+from leaderboard.figures.findings import said
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.links import url
 from leaderboard.models import Hardware
@@ -38,11 +40,23 @@ def limits(request: HttpRequest) -> Drawn:
             Crumb(text="Hardware", url=url("hardware-list")),
             Crumb(text=title, url=page),
         ),
+        title=limits_title(rows),
     )
 
 
+def limits_title(rows: Sequence[Reached]) -> str:
+    """Return the title with the least and the greatest share."""
+    shares = [one.median for one in shares_of(rows)]
+    if not shares:
+        return limits.title
+    ends = (cells.share_text(end) for end in (min(shares), max(shares)))
+    return said(limits.title, f"{' to '.join(ends)} of it in the median")
+
+
 def limit_figures(slug: str, rows: Sequence[Reached]) -> list[dict[str, object]]:
-    return [framed(limits, f"hardware={slug}")] if any(row.datasheet for row in rows) else []
+    if not any(row.datasheet for row in rows):
+        return []
+    return [framed(limits, f"hardware={slug}", title=limits_title(rows))]
 
 
 def shares_of(rows: Sequence[Reached]) -> list[DatasheetShare]:

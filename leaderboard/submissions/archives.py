@@ -15,7 +15,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
@@ -37,6 +37,8 @@ MANIFEST, ATTEMPTS, TRANSCRIPTS = "manifest.json", "attempts.jsonl", "transcript
 LIMITS = {MANIFEST: 64 << 10, ATTEMPTS: 4 << 20, TRANSCRIPTS: 1 << 20}
 _TOLD = re.compile(r"(?:[^/]+/)?(?:(manifest\.json)|(attempts\.jsonl)|(transcripts)/.+\.gz)")
 _FIX = "Make a zip or tar.gz of plain files named <number>_<slug>_<backend>.py."
+_LIMIT = f"{MAX_SOURCE_BYTES >> 10} KiB"
+_SHORTER = f"Remove what the kernel does not need: a file has at most {_LIMIT}."
 _LESS = "Leave out what is not needed, or hand in less: docs/api.md says what an archive may hold."
 _OF_HEADERS = (
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
@@ -66,42 +68,68 @@ class Member:
         return told_limit(self.path) == LIMITS[TRANSCRIPTS]
 
 
-def read_archive(file: IO[bytes]) -> list[Member]:
-    """Return the kernels of a zip or tar.gz, and what tells how they were made. Raises
-    RequestError (400, or 413 where it is too large)."""
+@dataclass(kw_only=True)
+class Unpacked:
+    """Holds the files of an archive or a folder, by name why others are refused, and what ended
+    the reading early."""
+
+    members: list[Member] = field(default_factory=list)
+    errors: dict[str, RequestError] = field(default_factory=dict)
+    fault: RequestError | None = None
+
+    def refuse(self, name: str, says: str, code: str = "bad_archive", fix: str = "") -> None:
+        """Note why a file is refused, so that its sender can mend all files at once."""
+        where = shown(name)
+        self.errors.setdefault(where, _archive_error(f"{where} {says}.", code, fix or _FIX))
+
+
+def read_archive(file: IO[bytes]) -> Unpacked:
+    """Return the kernels of a zip or tar.gz, and what tells how they were made, with all that is
+    wrong with the archive (400, or 413 where it is too large)."""
     mark = file.read(4)
     file.seek(0)
+    found = Unpacked()
     if mark[:2] == b"\x1f\x8b":
-        members = _tar_members(file)
+        members = _tar_members(file, found)
     elif mark[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-        members = _zip_members(file)
+        members = _zip_members(file, found)
     else:
-        raise _archive_error("The file is neither a zip nor a tar.gz.")
+        return Unpacked(fault=_archive_error("The file is neither a zip nor a tar.gz."))
     try:
-        return _collected(members)
+        _collect(members, found)
+    except RequestError as error:
+        found.fault = error
     except _BROKEN as error:
-        raise _archive_error(f"The archive is damaged: {shown(str(error))}.") from None
+        found.fault = _archive_error(f"The archive is damaged: {shown(str(error))}.")
+    return found
 
 
-def read_folder(folder: Path) -> list[Member]:
+def read_folder(folder: Path) -> Unpacked:
     """Return the Python files below a folder of this machine, and what tells how they were made;
-    links are not followed. Raises RequestError.
+    links are refused.
 
     Paths begin with the folder's own name, which says as much as the names below it.
     """
     folder = folder.resolve()
     told = (MANIFEST, ATTEMPTS, f"{TRANSCRIPTS}/**/*.gz")
     sources = (path for path in folder.rglob("*.py") if is_kernel(path.relative_to(folder)))
-    found = itertools.chain(sources, *map(folder.glob, told))
-    paths = sorted(path for path in found if path.is_file())
-    links = [path for path in paths if path.is_symlink()]
-    if links:
-        raise _archive_error(f"{shown(str(links[0]))} is a link.")
-    return _collected(
+    every = itertools.chain(sources, *map(folder.glob, told))
+    paths = sorted(path for path in every if path.is_file())
+    found = Unpacked()
+    for path in paths:
+        if path.is_symlink():
+            found.refuse(str(path), "is a link")
+    members = (
         _member(PurePosixPath(path.relative_to(folder.parent).as_posix()), file)
         for path in paths
+        if not path.is_symlink()
         for file in [path.open("rb")]
     )
+    try:
+        _collect(members, found)
+    except RequestError as error:
+        found.fault = error
+    return found
 
 
 def _member(path: PurePosixPath, file: IO[bytes]) -> Member:
@@ -116,51 +144,56 @@ def told_limit(path: PurePosixPath) -> int | None:
     return LIMITS[str(found[found.lastindex])] if found and found.lastindex else None
 
 
-def _collected(members: Iterator[Member]) -> list[Member]:
-    found: dict[PurePosixPath, Member] = {}
+def _collect(members: Iterator[Member], found: Unpacked) -> None:
+    """Add the files to what was found. Raises RequestError for an archive that has too much, or no
+    kernel."""
+    kept: dict[PurePosixPath, Member] = {}
     spool, total, of_transcripts = Spool(), 0, 0
     for member in members:
         data = member.data
-        if len(data) > MAX_SOURCE_BYTES and not told_limit(member.path):
-            raise _too_long(member.path)
-        if member.path in found:
-            raise _archive_error(f"{shown(str(member.path))} occurs twice.", "duplicate_file")
         if member.is_transcript:
             of_transcripts += len(data)
             _check_total(of_transcripts, MAX_TRANSCRIPTS_BYTES, "transcripts of ")
-            found[member.path] = Member(path=member.path, content=spool.keep(data))
         else:
             total += len(data)
             _check_total(total, MAX_TOTAL_BYTES)
-            found[member.path] = member
-    if all(map(told_limit, found)):
+        if member.path in kept:
+            found.refuse(str(member.path), "occurs twice", "duplicate_file")
+            continue
+        if len(data) > MAX_SOURCE_BYTES and not told_limit(member.path):
+            found.refuse(str(member.path), f"is larger than {_LIMIT}", "too_large", _SHORTER)
+            continue
+        content = spool.keep(data) if member.is_transcript else data
+        kept[member.path] = Member(path=member.path, content=content)
+        found.members.append(kept[member.path])
+    if all(map(told_limit, kept)) and not found.errors:
         raise _archive_error("It holds no kernel.", "empty_archive")
-    return list(found.values())
 
 
-def _zip_members(file: IO[bytes]) -> Iterator[Member]:
+def _zip_members(file: IO[bytes], found: Unpacked) -> Iterator[Member]:
     size = file.seek(0, io.SEEK_END)
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         _check_count(len(entries))
         total = 0
         for entry in entries:
-            path = _checked_path(entry.orig_filename)
-            if entry.is_dir() or _is_passed_over(path):
+            path = _checked_path(entry.orig_filename, found)
+            if path is None or entry.is_dir() or _is_passed_over(path):
                 continue
             if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
-                raise _archive_error(f"{shown(str(path))} is a link or a device.", "not_a_file")
-            if entry.flag_bits & 0x1:
-                raise _archive_error(f"{shown(str(path))} is encrypted.", "encrypted")
-            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise _archive_error(f"{shown(str(path))} is packed in an unusual way.")
-            member = _member(path, archive.open(entry))
-            total += len(member.data)
-            _check_ratio(total, size)
-            yield member
+                found.refuse(str(path), "is a link or a device", "not_a_file")
+            elif entry.flag_bits & 0x1:
+                found.refuse(str(path), "is encrypted", "encrypted")
+            elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                found.refuse(str(path), "is packed in an unusual way")
+            else:
+                member = _member(path, archive.open(entry))
+                total += len(member.data)
+                _check_ratio(total, size)
+                yield member
 
 
-def _tar_members(file: IO[bytes]) -> Iterator[Member]:
+def _tar_members(file: IO[bytes], found: Unpacked) -> Iterator[Member]:
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
     # Headers of a tar are as hostile as its members, so it is unpacked under a limit before any
@@ -174,11 +207,12 @@ def _tar_members(file: IO[bytes]) -> Iterator[Member]:
         with tarfile.open(fileobj=plain, mode="r:", tarinfo=_Entry) as archive:
             for count, entry in enumerate(archive, start=1):
                 _check_count(count)
-                path = _checked_path(entry.name)
-                if entry.isdir() or _is_passed_over(path):
+                path = _checked_path(entry.name, found)
+                if path is None or entry.isdir() or _is_passed_over(path):
                     continue
                 if not entry.isreg() or entry.issparse():
-                    raise _archive_error(f"{shown(str(path))} is a link or a device.", "not_a_file")
+                    found.refuse(str(path), "is a link or a device", "not_a_file")
+                    continue
                 yield _member(path, archive.extractfile(entry) or io.BytesIO())
 
 
@@ -194,22 +228,16 @@ class _Entry(tarfile.TarInfo):
         return entry
 
 
-def _checked_path(name: str) -> PurePosixPath:
+def _checked_path(name: str, found: Unpacked) -> PurePosixPath | None:
     path = path_inside(name)
     if path is None:
-        raise _archive_error(f"{shown(name)} is not a path inside the archive.", "bad_path")
+        found.refuse(name, "is not a path inside the archive", "bad_path")
     return path
 
 
 def _is_passed_over(path: PurePosixPath) -> bool:
     """Return True for what nobody reads. Links and devices of such names do no harm either."""
     return not (is_kernel(path) or told_limit(path))
-
-
-def _too_long(path: PurePosixPath) -> RequestError:
-    limit = f"{MAX_SOURCE_BYTES >> 10} KiB"
-    fix = f"Remove what the kernel does not need: a file has at most {limit}."
-    return _archive_error(f"{shown(str(path))} is larger than {limit}.", "too_large", fix)
 
 
 def _check_count(count: int) -> None:

@@ -57,12 +57,16 @@ class TokenForm(forms.Form):
         return timedelta(days=int(days)) if days else None
 
 
-def add_field_errors(form: forms.Form, told: Mapping[str, str]) -> None:
-    """Show what is said of single fields beside these, where nothing stands there yet."""
+def add_field_errors(form: forms.Form, told: Mapping[str, str], files_at: str = "") -> None:
+    """Show what is said of single fields beside these, where nothing stands there yet; what is
+    said of files beside the field `files_at`, if any."""
     before = set(form.errors)
     for name, said in told.items():
         if name in form.fields and name not in before:
             form.add_error(name, f"{said[:1].upper()}{said[1:].rstrip('.')}.")
+        elif name not in form.fields and files_at:
+            named = "" if said.startswith(name) else f"{name}: "
+            form.add_error(files_at, f"{named}{said}")
 
 
 class LongText(forms.CharField):

@@ -33,7 +33,7 @@ from leaderboard.submissions.archives import shown
 from leaderboard.submissions.attempt_archives import Place, Told
 from leaderboard.submissions.embargo import embargo_end
 from leaderboard.submissions.generation_usage import check_told, cost_told, store_told
-from leaderboard.submissions.language_models import language_model
+from leaderboard.submissions.language_models import check_language_model, language_model
 from leaderboard.submissions.metadata import check_metadata, check_names, check_steps
 from leaderboard.submissions.practice import check_queue, check_quota
 from leaderboard.submissions.queue import Target, enqueue
@@ -53,6 +53,7 @@ KEPT = (
     *("harness", "step_budget", "visibility", "public_from", "is_practice", "notes", "link"),
     *("licence", "withholds_source"),
 )
+_NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,9 @@ def accept(
     is_read = handed_in.fault is None
     if idempotency_key and is_read and (earlier := _earlier(owner, idempotency_key, digest)):
         return earlier
-    metadata, checked, left_out = check(metadata, handed_in, requested if with_runs else None)
+    metadata, checked, left_out = check(
+        owner, metadata, handed_in, requested if with_runs else None
+    )
     told = handed_in.told
     try:
         with transaction.atomic():
@@ -132,7 +135,10 @@ def accept(
 
 
 def check(
-    metadata: Metadata, handed_in: HandedIn, requested: TargetRequest | None
+    owner: AbstractBaseUser,
+    metadata: Metadata,
+    handed_in: HandedIn,
+    requested: TargetRequest | None,
 ) -> tuple[Metadata, list[_Checked], list[str]]:
     """Return what is to be stored: the metadata, completed; the kernels; the files that are left
     out. Raises RequestError with all that is wrong."""
@@ -146,7 +152,9 @@ def check(
     if handed_in.candidates or metadata.model:
         with faults.gathered():
             metadata = _completed(metadata, handed_in.candidates, left_out, handed_in.told)
-            _check_model(metadata)
+            _check_model(owner, metadata)
+    with faults.gathered():
+        team_for(owner, metadata.team)
     with faults.gathered():
         check_metadata(metadata.harness, asdict(metadata))
     with faults.gathered():
@@ -159,20 +167,24 @@ def check(
         with faults.gathered():
             checked = _check_candidates(candidates, handed_in.told, requested)
             places = {one.place: one.candidate.digest for one in checked}
-            check_told(handed_in.told, places)
+            if handed_in.fault is None:
+                check_told(handed_in.told, places)
     faults.raise_any()
     return metadata, checked, left_out
 
 
 def faults_beside(
-    metadata: Metadata, fields: Mapping[str, Any], requested: TargetRequest
+    owner: AbstractBaseUser,
+    metadata: Metadata,
+    fields: Mapping[str, Any],
+    requested: TargetRequest,
 ) -> dict[str, str]:
     """Return what else is wrong, by field, with a request of which only these `fields` could be
     read."""
     is_whole = fields.get("archive") or (fields.get("source") and fields.get("problem"))
     handed_in = kernels_in(fields) if is_whole else HandedIn(candidates=[], is_part=True)
     try:
-        check(metadata, handed_in, requested)
+        check(owner, metadata, handed_in, requested)
     except RequestError as error:
         return dict(error.fields)
     return {}
@@ -238,7 +250,7 @@ def _completed(
     return replace(metadata, model=known_as(named), notes="\n\n".join(filter(None, notes)))
 
 
-def _check_model(metadata: Metadata) -> None:
+def _check_model(owner: AbstractBaseUser, metadata: Metadata) -> None:
     if not model_slug(metadata.model):
         raise RequestError(
             "bad_model_name",
@@ -246,7 +258,13 @@ def _check_model(metadata: Metadata) -> None:
             "Name it in Latin letters; its address is made of them.",
             fields={"model": "needs a letter from a to z or a digit"},
         )
-    check_names(metadata.model, metadata.vendor)
+    faults = Faults()
+    with faults.gathered():
+        check_names(metadata.model, metadata.vendor)
+    with faults.gathered():
+        hidden_for = _hidden_for(owner, metadata)
+        check_language_model(metadata.model, metadata.vendor, hidden_for=hidden_for)
+    faults.raise_any()
 
 
 def _check_candidates(
@@ -297,12 +315,14 @@ def _check_once(checked: Sequence[_Checked]) -> None:
     counts = Counter(item.place for item in checked)
     twice = [place for place, count in counts.items() if count > 1]
     if twice:
-        number, attempt, step = twice[0]
+        named = [f"problem {n} in step {step} of attempt {attempt}" for n, attempt, step in twice]
+        more = f" and {len(twice) - _NAMED} more" if len(twice) > _NAMED else ""
+        says = f"{'; '.join(named[:_NAMED])}{more}"
         raise RequestError(
             "duplicate_kernel",
-            f"Problem {number} occurs more than once in step {step} of attempt {attempt}.",
+            f"These occur more than once: {says}.",
             "Keep one kernel a problem, or put more into folders attempt_2, attempt_3, ...",
-            fields={"archive": f"has problem {number} more than once"},
+            fields={"archive": f"has more than once: {says}"},
         )
 
 
@@ -334,10 +354,14 @@ def _store(
 def _language_model(
     owner: AbstractBaseUser, metadata: Metadata, checked: Sequence[_Checked]
 ) -> LanguageModel:
-    is_private = metadata.visibility == Visibility.PRIVATE
     candidates = [item.candidate for item in checked]
-    hidden_for = owner.pk if is_private else None
+    hidden_for = _hidden_for(owner, metadata)
     return language_model(metadata.model, metadata.vendor, candidates, hidden_for=hidden_for)
+
+
+def _hidden_for(owner: AbstractBaseUser, metadata: Metadata) -> int | None:
+    """Return the owner whom a model that nobody knows is hidden for."""
+    return owner.pk if metadata.visibility == Visibility.PRIVATE else None
 
 
 def _store_kernels(submission: Submission, checked: Sequence[_Checked], told: Told) -> list[Run]:

@@ -17,6 +17,7 @@ from leaderboard.models.submissions import MAX_STEP_BUDGET
 from leaderboard.submissions.archives import (
     MAX_SOURCE_BYTES,
     Member,
+    Unpacked,
     read_archive,
     shown,
     told_limit,
@@ -86,23 +87,20 @@ class HandedIn:
     is_part: bool = False
 
 
-def handed_in(members: Sequence[Member], attempt: int) -> HandedIn:
-    """Return what an archive or a folder holds, as `from_members` does and `told_by`. Raises
-    RequestError."""
-    found = _read(members, attempt)
-    if found.fault:
-        raise found.fault
-    return found
+def handed_in(unpacked: Unpacked, attempt: int) -> HandedIn:
+    """Return the candidates of an archive or a folder and what `told_by` returns, with every file
+    that cannot be read.
 
-
-def _read(members: Sequence[Member], attempt: int) -> HandedIn:
-    """Return what an archive or a folder holds, with all that could not be read."""
-    faults, told = Faults(), NOTHING
+    A folder `attempt_3` says which attempt its files are; elsewhere it is `attempt`. A file
+    `step_02_cuda.py` is a revision of an attempt at the problem that a folder around it names.
+    """
+    faults, told, members = Faults(), NOTHING, unpacked.members
     kernels = [member for member in members if not told_limit(member.path)]
     found, errors = _candidates(kernels, attempt)
-    with faults.gathered():
-        if errors:
-            raise combined(errors)
+    if unpacked.fault:
+        faults.found.append(unpacked.fault)
+    if errors := {**unpacked.errors, **errors}:
+        faults.found.append(combined(errors))
     with faults.gathered():
         told = told_by([member for member in members if told_limit(member.path)])
     fault = together(faults.found) if faults.found else None
@@ -115,26 +113,13 @@ def kernels_in(fields: Mapping[str, Any]) -> HandedIn:
     attempt = fields.get("attempt") or 1
     try:
         if archive := fields.get("archive"):
-            return _read(read_archive(archive.file), attempt)
+            return handed_in(read_archive(archive.file), attempt)
         source = decoded(fields["source"].encode())
     except RequestError as error:
         return HandedIn(candidates=[], fault=error)
     backend = fields.get("backend") or backend_found(source)
     named = {"problem": fields["problem"], "backend": backend, "step": fields.get("step") or 1}
     return HandedIn(candidates=[Candidate(**named, source=source, attempt=attempt)])
-
-
-def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:
-    """Return the candidates of an archive or a folder; raise RequestError naming every file that is
-    none.
-
-    A folder `attempt_3` says which attempt its files are; elsewhere it is `attempt`. A file
-    `step_02_cuda.py` is a revision of an attempt at the problem that a folder around it names.
-    """
-    found, errors = _candidates(members, attempt)
-    if errors:
-        raise combined(errors)
-    return found
 
 
 def _candidates(
@@ -250,7 +235,7 @@ def combined(errors: Mapping[str, RequestError]) -> RequestError:
         return first if where == OF_A_REQUEST else _named(where, first)
     return RequestError(
         first.code,
-        f"{len(errors)} kernels cannot be accepted; nothing was stored.",
+        f"{len(errors)} files cannot be accepted; nothing was stored.",
         "Mend those named and send all again.",
         status=max(error.status for error in errors.values()),
         fields={where: f"{each.message} {each.fix}" for where, each in errors.items()},

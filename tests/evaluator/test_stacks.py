@@ -111,8 +111,8 @@ STANDSTILLS: list[tuple[tuple[RankLog, ...], str | None, str]] = [
             )
         ),
         MISMATCHED,
-        "rank 1 _all_gather_base (seq 9); rank 0 waits for the GPU, with nothing left to call,"
-        " after entering all_reduce seq=9 group=0",
+        "rank 1 _all_gather_base (seq 9); rank 0 launched everything, and the GPU never finished"
+        " it, after entering all_reduce seq=9 group=0",
     ),
     (
         _logs(
@@ -123,12 +123,13 @@ STANDSTILLS: list[tuple[tuple[RankLog, ...], str | None, str]] = [
             )
         ),
         None,
-        "rank 1 waits for the GPU, with nothing left to call, after entering all_reduce seq=12",
+        "rank 1 launched everything, and the GPU never finished it,"
+        " after entering all_reduce seq=12",
     ),
     (
         _logs(_dump(("/usr/lib/torch/cuda/__init__.py", 1095, "synchronize"), SERVING)),
         None,
-        "rank 0 waits for the GPU, with nothing left to call",
+        "rank 0 launched everything, and the GPU never finished it",
     ),
 ]
 

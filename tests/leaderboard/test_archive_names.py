@@ -15,7 +15,8 @@ import pytest
 from evaluator.client import sources
 from evaluator.client.failures import Misused
 from leaderboard.kit.request_error import RequestError
-from leaderboard.submissions.archives import Member, read_archive, told_limit
+from leaderboard.submissions.archives import read_archive
+from leaderboard.submissions.sources import handed_in
 from tests.leaderboard.uploads import GOOD, NAME, make_tar, make_zip, tar_of_entries
 
 OTHER = "2_allgather_cuda.py"
@@ -108,8 +109,10 @@ def _of_client(data: bytes, folder: Path) -> list[str]:
 
 
 def _of_site(data: bytes) -> list[str]:
-    members: list[Member] = read_archive(io.BytesIO(data))
-    return [str(member.path) for member in members if not told_limit(member.path)]
+    found = handed_in(read_archive(io.BytesIO(data)), 1)
+    if found.fault:
+        raise found.fault
+    return [one.where for one in found.candidates]
 
 
 @pytest.mark.parametrize(("data", "names"), TAKEN)
@@ -131,7 +134,7 @@ def test_other_archives_are_refused_with_what_to_do(name: str, tmp_path: Path) -
     with pytest.raises(Misused, match="neither a zip nor a tar"):
         sources.members(tmp_path / name)
     with pytest.raises(RequestError, match="neither a zip nor a tar"):
-        read_archive(io.BytesIO(_plain_tar()))
+        _of_site(_plain_tar())
 
 
 def test_a_folder_has_the_kernels_that_its_archive_has(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from leaderboard.models import (
     Kernel,
+    LanguageModel,
     Run,
     Submission,
 )
@@ -238,6 +239,23 @@ def test_a_name_twice_in_an_archive_is_refused(send: Send) -> None:
 def test_every_bad_file_of_an_archive_is_named(send: Send) -> None:
     answer = send(ABOUT, make_zip({NAME: b"\xff", "2_allgather_cpp.py": b"\0"}))
     assert sorted(answer.json()["error"]["fields"]) == [NAME, "2_allgather_cpp.py"]
+
+
+def test_faults_of_the_archive_come_with_all_others(send: Send) -> None:
+    LanguageModel.objects.create(slug="m", name="M", is_baseline=True, vendor="V")
+    entries = [(tarfile.TarInfo(name), GOOD) for name in (f"../{NAME}", NAME, "2_x.py")]
+    link = tarfile.TarInfo("3_reduce_cpp.py")
+    link.type, link.linkname = tarfile.SYMTYPE, NAME
+    entries += [(link, b""), (tarfile.TarInfo("4_gather_cpp.py"), b"#" * (257 << 10))]
+    entries.append((tarfile.TarInfo("99_new_cpp.py"), GOOD))
+    about = {**ABOUT, "model": "M", "vendor": "W", "team": "nobody", "link": "x"}
+    answer = send(about, tar_of_entries(*entries))
+    assert answer.status_code == 413
+    assert sorted(answer.json()["error"]["fields"]) == [
+        *(f"../{NAME}", "2_x.py", "3_reduce_cpp.py", "4_gather_cpp.py", "99_new_cpp.py"),
+        *("link", "model", "team", "vendor"),
+    ]
+    assert stored() == [0, 0, 0, 0, 1]
 
 
 def test_an_archive_and_a_source_at_once_are_refused(send: Send) -> None:

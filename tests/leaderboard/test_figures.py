@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from evaluator.messages.report import Verdict
-from leaderboard.figures.figure_rows import endings_found, nearest_found
+from leaderboard.figures.findings import endings_found, nearest_found
 from leaderboard.models import Harness, Kernel, Making, Problem, Submission
 from leaderboard.read_model import summary
 from leaderboard.urls import FIGURES
@@ -27,6 +27,7 @@ NOT_OF_THE_CAST = {
     *("published-speedups", "best-over-time", "last-rank", "house-speedups"),
     *("hidden-failures", "mechanism-speedups", "problem-failures", "model-failures"),
 }
+LABEL = re.compile(r'role="img" aria-label="([^"]+)"')
 NOTHING = "Nothing to show yet."
 
 
@@ -56,11 +57,14 @@ def test_pages_show_every_figure_and_lead_to_its_numbers(
     site: dict[str, str], client: Client
 ) -> None:
     found: dict[str, str] = {}
+    titles: dict[str, list[str]] = {}
     for name in ("board", "categories", "problems", "problem", "model", "submission", "good"):
         page = text_of(client, f"{site[name]}?ranks=2" if name == "problem" else site[name])
         assert len(SHOWN.findall(page)) == len(TABLE.findall(page)) > 0
         addresses = zip(SHOWN.findall(page), TABLE.findall(page), strict=True)
         found |= {known: unescape(address) for (_, known), address in addresses}
+        frames = zip(SHOWN.findall(page), LABEL.findall(page), strict=True)
+        titles |= {known: [label] for (_, known), label in frames}
     assert set(found) >= set(FIGURES) - NOT_OF_THE_CAST
     for name, address in found.items():
         page = text_of(client, address)
@@ -68,7 +72,11 @@ def test_pages_show_every_figure_and_lead_to_its_numbers(
         stem, _, query = address.partition("?")
         rows = list(csv.reader(io.StringIO(text_of(client, f"{stem}.csv?{query}"))))[1:]
         assert page.count('<tr><th scope="row" class="first name">') == len(rows) > 0, name
+        titles[name] += LABEL.findall(page)
         assert 'aria-label="Breadcrumbs"' in page
+    for name, (here, alone) in titles.items():
+        assert here == alone
+        assert not here.startswith(f"{FIGURES[name].title}."), f"{here} says nothing"
 
 
 def test_a_crumb_leads_back_with_the_filters(site: dict[str, str], client: Client) -> None:

@@ -273,8 +273,9 @@ def test_a_failure_half_way_stores_nothing(
     monkeypatch.setattr(intake, "enqueue", broken)
     member = archives.Member(path=PurePosixPath(NAME), content=GOOD)
     metadata = intake.Metadata(model="M", harness=Harness.HUMAN)
+    kernels = sources.handed_in(archives.Unpacked(members=[member]), 1)
     with pytest.raises(RuntimeError):
-        intake.accept(owner, metadata, sources.handed_in([member], 1), TargetRequest())
+        intake.accept(owner, metadata, kernels, TargetRequest())
     assert stored() == [0, 0, 0, 0, 0]
 
 

@@ -256,7 +256,7 @@ def test_a_refused_archive_is_told_of_file_by_file(client: Client) -> None:
     files = {"2_gemm_pytorch.py": GOOD, "1_allreduce_pytorch.py": b"x = 1\n"}
     archive = SimpleUploadedFile("kernels.zip", make_zip(files))
     page = client.post("/submit", FORM | {"archive": archive}).content.decode()
-    assert "2 kernels cannot be accepted" in page
+    assert "2 files cannot be accepted" in page
     for name in files:
         assert f"<li><code>{name}</code>" in page
     assert not Submission.objects.exists()

@@ -100,6 +100,18 @@ def test_all_faults_of_a_form_stand_beside_their_fields(gpus: Hardware, client: 
     assert Submission.objects.filter(model__name="!!").count() == 0
 
 
+def test_faults_of_an_archive_stand_beside_it_with_those_of_fields(
+    gpus: Hardware, client: Client
+) -> None:
+    archive = SimpleUploadedFile("kernels.zip", make_zip({f"../{NAME}": GOOD, "2_x.py": GOOD}))
+    answer = client.post("/submit", FORM | {"archive": archive, "cost_usd": "much"})
+    assert answer.status_code == 400
+    page = text_of(answer.content.decode())
+    assert f"../{NAME} is not a path inside the archive." in page
+    assert "2_x.py is not called" in page
+    assert "Enter a number." in page
+
+
 def test_after_an_archive_one_lands_on_the_submission(gpus: Hardware, client: Client) -> None:
     archive = SimpleUploadedFile("kernels.zip", make_zip({NAME: GOOD}))
     answer = client.post("/submit", FORM | {"archive": archive})

@@ -1,5 +1,8 @@
 """Names the kernel of a run that hung on its GPUs, and the line that launched it, as far as the
-report and the source say it."""
+ranks' stacks and the source say it: for the judge's reason, and for pages of older reports.
+
+Stacks and source are attacker-controlled: what comes out is short and has visible characters only.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,15 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from leaderboard.kit.json_types import Report
+from .text import plain_text
 
 MOST_NAMED = 5
 MOST_LINE = 160
-# As the judge names the line where a rank stood, and the GPU that a rank waited for.
+MOST_NAME = 80
+ALL_LAUNCHED = "launched everything, and the GPU never finished it"
+# As the judge names the line where a rank stood; `for the GPU` is ALL_LAUNCHED in older reports.
 _STOOD = re.compile(r"submission\.py line (\d{1,7}) \((\w{1,80})\)")
-_AT_GPU = "for the GPU"
+_AT_GPU = (ALL_LAUNCHED, "for the GPU")
 # `name<<<grid, block>>>` and `name<int><<<...>>>` of CUDA, and the calls of its runtime.
 _CUDA = re.compile(r"\b(\w{1,80})\s*+(?:<[^<>;{}]{0,200}>)?\s*+<<<")
 _BY_CALL = re.compile(
@@ -32,21 +37,20 @@ class Launch(NamedTuple):
 
 class Hang(NamedTuple):
     """Says in a sentence what never finished. `line` is that of the launch, or where the ranks
-    stood; `code` is that line."""
+    stood; `code` is that line. `is_named`: the sentence names a kernel."""
 
     says: str
     line: int | None
     code: str
+    is_named: bool
 
 
-def hang_of(report: Report, source: str | None) -> Hang | None:
-    """Return what is known of a hang, from the report of a run on GPUs; None where it did not
-    hang."""
-    if report.get("verdict") != "timeout":
-        return None
-    told = f"{report.get('evidence') or ''} {report['message']}"
+def hang_of(told: str, source: str | None) -> Hang | None:
+    """Return what is known of a hang on GPUs from the judge's sentence on where ranks stood; None
+    where they stood neither in a line of the submission nor at the GPU. Without a source no kernel
+    is named."""
     stood = _STOOD.search(told)
-    if not stood and _AT_GPU not in told:
+    if not stood and not any(words in told for words in _AT_GPU):
         return None
     found = [] if source is None else launches(source)
     if stood:
@@ -60,13 +64,13 @@ def _at_line(line: int, function: str, found: list[Launch], source: str | None) 
     here = [one for one in found if one.line == line]
     if here:
         says = f"Kernel {here[0].kernel} never finished. Line {line} ({function}) launched it."
-        return Hang(says, line, code)
+        return Hang(says, line, code, True)
     says = f"The ranks never got past line {line} ({function})."
     before = [one for one in found if one.line < line]
     if before:
         last = before[-1]
         says += f" The last launch above it is that of {last.kernel}, in line {last.line}."
-    return Hang(says, line, code)
+    return Hang(says, line, code, bool(before))
 
 
 def _on_gpu(found: list[Launch], source: str | None) -> Hang:
@@ -74,17 +78,17 @@ def _on_gpu(found: list[Launch], source: str | None) -> Hang:
     done = "Every launch was made, and the GPU never finished its work"
     if source is None:
         without = "This site does not hold the source, so it cannot name the kernel."
-        return Hang(f"{done}. {without}", None, "")
+        return Hang(f"{done}. {without}", None, "", False)
     names = list(dict.fromkeys(one.kernel for one in found))
     if not names:
-        return Hang(f"{done}. The source launches no kernel by name.", None, "")
+        return Hang(f"{done}. The source launches no kernel by name.", None, "", False)
     if len(names) == 1:
         last = found[-1]
         says = f"Kernel {last.kernel} never finished. Line {last.line} launched it."
-        return Hang(says, last.line, _code(source, last.line))
+        return Hang(says, last.line, _code(source, last.line), True)
     listed = ", ".join(f"{one.kernel} (line {one.line})" for one in found[:MOST_NAMED])
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return Hang(f"{done}. One of these never ended: {listed}{more}.", found[0].line, "")
+    return Hang(f"One of these kernels never finished: {listed}{more}.", found[0].line, "", True)
 
 
 def launches(source: str) -> list[Launch]:
@@ -93,11 +97,12 @@ def launches(source: str) -> list[Launch]:
     found = set(_of_triton(source))
     for number, line in enumerate(source.splitlines(), start=1):
         for pattern in (_CUDA, _BY_CALL):
-            found.update(Launch(name, number) for name in pattern.findall(line))
-    return sorted(found, key=lambda one: (one.line, one.kernel))
+            found.update((name, number) for name in pattern.findall(line))
+    named = (Launch(plain_text(name, MOST_NAME), line) for name, line in found)
+    return sorted(named, key=lambda one: (one.line, one.kernel))
 
 
-def _of_triton(source: str) -> list[Launch]:
+def _of_triton(source: str) -> list[tuple[str, int]]:
     """Return the launches of kernels that a source marks with `jit`. A source is hostile: each of
     its nodes is looked at a few times, however many launches there are."""
     try:
@@ -112,7 +117,7 @@ def _of_triton(source: str) -> list[Launch]:
         return []
     meant = _meant(nodes, kernels)
     return [
-        Launch(name, node.lineno)
+        (name, node.lineno)
         for node in nodes
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Subscript)
@@ -137,4 +142,4 @@ def _names(*trees: ast.AST) -> list[str]:
 
 def _code(source: str | None, line: int) -> str:
     lines = (source or "").splitlines()
-    return lines[line - 1].strip()[:MOST_LINE] if 1 <= line <= len(lines) else ""
+    return plain_text(lines[line - 1].strip(), MOST_LINE) if 1 <= line <= len(lines) else ""
