@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
+from importlib import metadata
 from pathlib import Path
 
 from .catalogue import BACKENDS
@@ -182,7 +184,7 @@ def _add_diff(one: ArgumentParser) -> None:
 
 
 def _add_completion(one: ArgumentParser) -> None:
-    one.add_argument("shell", choices=("bash", "zsh"))
+    one.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
 COMMANDS: Mapping[str, tuple[str, Callable[[ArgumentParser], None]]] = {
@@ -215,7 +217,8 @@ def parser() -> ArgumentParser:
     made = ArgumentParser(
         prog="pkb", description="Hand kernels in to a PKB leaderboard.", epilog=_EPILOG
     )
-    commands = made.add_subparsers(dest="command", required=True)
+    made.add_argument("--version", action="version", version=f"pkb {version()}")
+    commands = made.add_subparsers(dest="command")
     for name, (text, add) in COMMANDS.items():
         one = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         add(one)
@@ -223,6 +226,12 @@ def parser() -> ArgumentParser:
         if name not in ("login", *OFFLINE):
             one.add_argument("--site", metavar="URL", help="instead of that of the last login")
     return made
+
+
+def version() -> str:
+    """Return the release that this program is of: a clone and `pkb.pyz` say it, else the wheel."""
+    around = sys.modules[__package__.rpartition(".")[0]]
+    return getattr(around, "__version__", None) or metadata.version("pkb-client")
 
 
 def options(made: ArgumentParser) -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ from .sources import MAX_SOURCE_BYTES, Member, Named, named
 CPU_RANKS = 2  # where nobody says another number; on GPUs the fewest that are ranked
 SHARED_RANKS = 4
 REFUSED, FAILS, NOTE = "refused", "fails", "note"
+_UNTOUCHED = f"`{ENTRY}` only raises NotImplementedError: fill it in"
 
 
 class Finding(NamedTuple):
@@ -121,9 +122,24 @@ def _entry_findings(source: str, problem: Problem | None, *, is_alone: bool) -> 
     except UNREADABLE as error:
         return [Finding(FAILS, f"it does not parse: {error}")]
     defined = [each for each in body if isinstance(each, ast.FunctionDef) and each.name == ENTRY]
-    if not defined or problem is None:
+    if not defined:
         return []
-    return signature_findings(defined[-1].args, problem.parameters)
+    found = [Finding(FAILS, _UNTOUCHED)] if _is_untouched(defined[-1]) else []
+    if problem is None:
+        return found
+    return found + signature_findings(defined[-1].args, problem.parameters)
+
+
+def _is_untouched(function: ast.FunctionDef) -> bool:
+    """Return True if a function does nothing but raise NotImplementedError, as a skeleton does."""
+    last = function.body[-1]
+    rest = function.body[:-1]
+    raised = last.exc if isinstance(last, ast.Raise) else None
+    name = raised.func if isinstance(raised, ast.Call) else raised
+    says_only = all(
+        isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in rest
+    )
+    return says_only and isinstance(name, ast.Name) and name.id == "NotImplementedError"
 
 
 def signature_findings(arguments: ast.arguments, expected: tuple[Parameter, ...]) -> list[Finding]:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluator import __version__
+
 ROOT = Path(__file__).resolve().parents[3]
 CLIENT = ROOT / "evaluator" / "client"
 SHARED = ("archive_names", "entry")  # what of the messages runs on Python 3.9, too
@@ -60,6 +62,7 @@ def test_pip_makes_a_wheel_that_installs_pkb(tmp_path: Path) -> None:
     (tmp_path / "1_allreduce_cuda.py").write_text("def solution(tensor): ...\n")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path / 'installed')!r})\n"
+        "from pkb.client.arguments import version; print(version())\n"
         "from pkb.client.main import main; sys.exit(main(['check', '1_allreduce_cuda.py']))"
     )
     done = subprocess.run(
@@ -70,4 +73,5 @@ def test_pip_makes_a_wheel_that_installs_pkb(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{__version__}\n")
     assert "needs    GPUs that reach each other's memory, NCCL, nvcc" in done.stdout
