@@ -117,16 +117,22 @@ def _add_board(one: ArgumentParser) -> None:
 
 def _add_convert(one: ArgumentParser) -> None:
     one.add_argument(
-        "folders",
+        "paths",
         nargs="+",
         type=Path,
-        metavar="FOLDER",
-        help="solutions_… of PKB's generator, or the folder with an agent's solutions_… and logs/;"
-        " several are attempts 1, 2, 3",
+        metavar="PATH",
+        help=".jsonl of answers, .eval or .json of Inspect, *.traj.json of mini-swe-agent, a run of"
+        " KernelBench or verifiers, solutions_… of PKB's generator, the folder of its agent's logs",
     )
     one.add_argument("-o", "--output", type=Path, help="default: <model>.tar.gz")
-    one.add_argument("--model", help="unless the folders say it; of agents' logs it chooses one")
-    one.add_argument("--harness", choices=HARNESSES, help="default: as the folders show")
+    one.add_argument("--model", help="unless they say it; of agents' logs it chooses one")
+    one.add_argument("--harness", choices=HARNESSES, help="default: as they show")
+    one.add_argument("--problem", help="number or slug, if all are of one and do not say it")
+    one.add_argument("--backend", choices=BACKENDS, help="unless they say it")
+    one.add_argument(
+        "--problem-field", metavar="NAME", help="which field names the problem: metadata.task"
+    )
+    one.add_argument("--level", type=int, help="of KernelBench's levels, the one of PKB's problems")
 
 
 def _add_login(one: ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from evaluator import __version__
 
 ROOT = Path(__file__).resolve().parents[3]
 CLIENT = ROOT / "evaluator" / "client"
-SHARED = ("archive_names", "entry")  # what of the messages runs on Python 3.9, too
+SHARED = ("answers", "archive_names", "entry")  # what of the messages runs on Python 3.9, too
 OLD = [ROOT / "evaluator" / "messages" / f"{name}.py" for name in SHARED]
 # What is asked for only where there is Python 3.11.
 NEWER = {"messages.job", "messages.needs"}
@@ -25,9 +25,8 @@ NEWER = {"messages.job", "messages.needs"}
 @pytest.mark.parametrize("path", [*sorted(CLIENT.glob("*.py")), *OLD], ids=lambda path: path.stem)
 def test_a_module_is_read_by_python_3_9_and_imports_the_standard_library(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 9))
-    own = (
-        {one.stem for one in CLIENT.glob("*.py")} | NEWER | {f"messages.{name}" for name in SHARED}
-    )
+    shared = {f"messages.{name}" for name in SHARED}
+    own = {one.stem for one in CLIENT.glob("*.py")} | NEWER | shared | {*SHARED}
     for level, name in _imported(tree):
         known = own if level else sys.stdlib_module_names
         assert (name if level else name.partition(".")[0]) in known, name
