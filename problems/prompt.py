@@ -77,8 +77,7 @@ def prompt(
         "How it is judged": rules,
         f"Backend: {backend}": DIALECTS[backend],
         "Answer": f"Write one Python file, {file_name(problem, backend)}, that defines `solution` "
-        "with the signature above. It may import Python's standard library, PyTorch, Triton, and "
-        "the modules of `utils` that are named here.",
+        "with the signature above.",
     }
     return "\n".join(f"## {title}\n\n{text}\n" for title, text in parts.items())
 

@@ -10,7 +10,7 @@ from typing import Any
 from evaluator.generate.exchange import Prompt
 from evaluator.generate.plan import AGENTIC, Plan, Target
 from evaluator.messages.job import Device
-from problems import prompt, topology
+from problems import environment, prompt, topology
 
 FOLDER = Path(__file__).parent / "prompts"
 
@@ -39,17 +39,24 @@ def recipe_digest(plan: Plan) -> str:
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
-def prompt_of(plan: Plan, target: Target, problem: Mapping[str, Any]) -> Prompt:
-    """Return the prompt of a problem, which comes as the catalogue has it. Raises ValueError for
-    what the problem, or the hardware, does not have."""
+def prompt_of(
+    plan: Plan,
+    target: Target,
+    problem: Mapping[str, Any],
+    versions: Mapping[str, str] | None = None,
+) -> Prompt:
+    """Return the prompt of a problem, which comes as the catalogue has it, for a host with these
+    versions, or those of the release. Raises ValueError for what the problem, or the hardware,
+    does not have."""
     named = topology.class_called(plan.hardware)
     hardware = topology.problem_text(named, problem)
     if hardware is None or named.ranks < plan.world_size:
         raise ValueError(f"{named.title} has too few ranks for {target.slug}")
+    own = environment.of_release(plan.device, named.title) if versions is None else versions
     about = prompt.prompt(
         problem,
         backend=str(plan.backend),
-        hardware_text=hardware,
+        hardware_text=f"{hardware} {environment.environment_text(own, str(plan.backend))}",
         world_size=plan.world_size,
         dtype=str(plan.dtype),
         size=plan.size,

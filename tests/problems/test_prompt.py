@@ -11,6 +11,7 @@ import pytest
 import problems
 from problems.__main__ import main
 from problems.catalogue import told
+from problems.environment import environment_text, of_release
 from problems.prompt import DIALECTS, FENCED, file_name, prompt, signature
 from problems.topology import class_called, hardware_text, problem_text
 
@@ -24,7 +25,10 @@ def of(name: str) -> dict[str, Any]:
 def prompted(problem: dict[str, Any], **other: Any) -> str:
     hardware = problem_text(class_called("h200x4"), problem)
     assert hardware
-    return prompt(problem, **{"hardware_text": hardware, **ASKED, **other})
+    asked = {**ASKED, **other}
+    versions = of_release("cuda", "4 x NVIDIA H200")
+    software = environment_text(versions, asked["backend"])
+    return prompt(problem, **{"hardware_text": f"{hardware} {software}", **asked})
 
 
 @pytest.mark.parametrize("name", problems.names())
