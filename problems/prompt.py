@@ -13,6 +13,7 @@ from textwrap import fill
 from typing import Any
 
 from problems.limits import TERMS, limits_of
+from problems.statement import listed
 
 LINE = 100  # characters
 DIALECTS: Mapping[str, str] = {
@@ -69,7 +70,7 @@ def prompt(
     _check(problem, {"number of ranks": (world_size, problem["world_sizes"])})
     rules = RULES.format(world_size=world_size, dtype=dtype, limits=_limits(problem, dtype))
     parts = {
-        f"Problem {problem['number']}: {problem['title']}": problem["statement"],
+        f"Problem {problem['number']}: {problem['title']}": listed(problem["statement"]),
         "Signature": _code(signature(problem["reference_source"])),
         "Reference": _code(problem["reference_source"].rstrip()),
         "Where it runs": hardware_text,

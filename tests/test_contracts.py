@@ -74,6 +74,7 @@ def test_a_web_worker_loads_neither_torch_nor_pandas() -> None:
             ".limits",
             ".prompt",
             ".spec",
+            ".statement",
             ".topology",
         )
     }

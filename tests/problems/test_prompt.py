@@ -13,6 +13,7 @@ from problems.__main__ import main
 from problems.catalogue import told
 from problems.environment import environment_text, of_release
 from problems.prompt import DIALECTS, FENCED, file_name, prompt, signature
+from problems.statement import listed
 from problems.topology import class_called, hardware_text, problem_text
 
 ASKED = {"backend": "cuda", "world_size": 4, "dtype": "bfloat16", "size": "standard"}
@@ -38,7 +39,7 @@ def test_every_problem_tells_all_that_a_model_needs(name: str) -> None:
     for backend in DIALECTS:
         text = prompted(problem, backend=backend)
         for part in (
-            module.problem.statement,
+            listed(module.problem.statement),
             problem["reference_source"].rstrip(),
             hardware_text(class_called("h200x4")),
             f"Who exchanges data with whom: {module.problem.topology}.",
