@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluator.generate import pkb_prompting
 from evaluator.generate.exchange import Prompt
-from evaluator.generate.plan import AGENTIC, Plan, Target
+from evaluator.generate.plan import AGENTIC, PKB, Plan, Target
 from evaluator.messages.job import Device
 from problems import environment, prompt, topology
 
@@ -20,6 +21,8 @@ def parts_of(plan: Plan) -> dict[str, str]:
 
     Raises ValueError where there is no example for the backend.
     """
+    if plan.prompt_style == PKB:
+        return {name: _text(name) for name in pkb_prompting.part_names(plan)}
     names = [] if plan.device is Device.CPU else ["symmetric_memory"]
     names.append(f"backend_{plan.backend}")
     if plan.examples:
@@ -52,6 +55,8 @@ def prompt_of(
     hardware = topology.problem_text(named, problem)
     if hardware is None or named.ranks < plan.world_size:
         raise ValueError(f"{named.title} has too few ranks for {target.slug}")
+    if plan.prompt_style == PKB:
+        return pkb_prompting.prompt_in_its_form(plan, problem, named, parts_of(plan))
     own = environment.of_release(plan.device, named.title) if versions is None else versions
     about = prompt.prompt(
         problem,
