@@ -50,6 +50,7 @@ from leaderboard.run_pages import bundles, kernel, run, run_figures, trace
 from leaderboard.site_pages import (
     about,
     attacks,
+    environment,
     hardware,
     hardware_figures,
     search,
@@ -152,6 +153,7 @@ urlpatterns = [
     ),
     *twins("models/<slug:slug>", model.model_page, "model"),
     *twins("teams/<slug:slug>", team.team, "team"),
+    *twins("environment", environment.environment, "environment"),
     *twins("hardware", hardware.hardware_list, "hardware-list"),
     *twins("hardware/<slug:slug>", hardware.hardware, "hardware"),
     *twins("methodology", about.methodology, "methodology"),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import problems
+from problems.environment import environment_text, of_release
 from problems.prompt import DIALECTS, FENCED, prompt
 from problems.topology import class_called, problem_text
 from problems.trials import PROFILES
@@ -211,6 +212,9 @@ def _prompt(arguments: argparse.Namespace) -> int:
     fitting = [ranks for ranks in problem["world_sizes"] if ranks <= hardware.ranks]
     asked = {name: getattr(arguments, name) for name in ("backend", "dtype", "size")}
     ranks = arguments.world_size or max(fitting)
+    text = (
+        f"{text} {environment_text(of_release(hardware.device, hardware.title), arguments.backend)}"
+    )
     print(f"{prompt(problem, hardware_text=text, world_size=ranks, **asked)}{FENCED}", end="")
     return 0
 

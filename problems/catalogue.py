@@ -12,6 +12,7 @@ from typing import Any
 
 import problems
 from problems import ProblemModule
+from problems.environment import imports, of_release
 from problems.limits import compared
 from problems.sources import behaviour, reference_source
 from problems.timed_arguments import timed_arguments
@@ -20,6 +21,7 @@ from problems.timed_work import work_share
 PATH = Path(__file__).parents[1] / "fixtures" / "problems.json"
 # What `pkb` carries of it.
 SHORT_PATH = Path(__file__).parents[1] / "evaluator" / "client" / "problems.json"
+IMPORTS_PATH = SHORT_PATH.with_name("imports.json")
 VERSION = 1
 COST_ITEMSIZE = 2  # bfloat16
 
@@ -48,6 +50,14 @@ def write(document: dict[str, Any]) -> None:
     PATH.parent.mkdir(exist_ok=True)
     PATH.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     SHORT_PATH.write_text(short(document))
+    IMPORTS_PATH.write_text(json.dumps(importable()) + "\n")
+
+
+def importable() -> list[str]:
+    """Return the outermost modules that kernels may import on some host of the release, besides
+    Python's own."""
+    found = {name for device in ("cpu", "cuda") for name in imports(of_release(device))}
+    return sorted({name.partition(".")[0] for name in found} | {"utils"})
 
 
 def short(document: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from textwrap import fill
 from typing import Any
 
 from problems.limits import TERMS, limits_of
+from problems.statement import listed
 
 LINE = 100  # characters
 DIALECTS: Mapping[str, str] = {
@@ -69,7 +70,7 @@ def prompt(
     _check(problem, {"number of ranks": (world_size, problem["world_sizes"])})
     rules = RULES.format(world_size=world_size, dtype=dtype, limits=_limits(problem, dtype))
     parts = {
-        f"Problem {problem['number']}: {problem['title']}": problem["statement"],
+        f"Problem {problem['number']}: {problem['title']}": listed(problem["statement"]),
         "Signature": _code(signature(problem["reference_source"])),
         "Reference": _code(problem["reference_source"].rstrip()),
         "Where it runs": hardware_text,
@@ -77,8 +78,7 @@ def prompt(
         "How it is judged": rules,
         f"Backend: {backend}": DIALECTS[backend],
         "Answer": f"Write one Python file, {file_name(problem, backend)}, that defines `solution` "
-        "with the signature above. It may import Python's standard library, PyTorch, Triton, and "
-        "the modules of `utils` that are named here.",
+        "with the signature above.",
     }
     return "\n".join(f"## {title}\n\n{text}\n" for title, text in parts.items())
 

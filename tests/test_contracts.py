@@ -67,7 +67,16 @@ def test_a_web_worker_loads_neither_torch_nor_pandas() -> None:
     of_problems = {name for name in loaded if name.startswith("problems")}
     assert of_problems == {
         f"problems{name}"
-        for name in ("", ".default_groups", ".limits", ".prompt", ".spec", ".topology")
+        for name in (
+            "",
+            ".default_groups",
+            ".environment",
+            ".limits",
+            ".prompt",
+            ".spec",
+            ".statement",
+            ".topology",
+        )
     }
 
 

@@ -1,4 +1,5 @@
-"""Reads what `generate_kernel_agent.py` of PKB leaves: kernels, and mini-swe-agent's logs of them.
+"""Reads what mini-swe-agent leaves: its trajectories, and the logs and kernels of PKB's
+`generate_kernel_agent.py`, which runs it.
 
 `solutions_<backend>/<number>_<slug>_<backend>.py` is what the last run at a problem wrote;
 `logs/kernelgen_agent/<time>_miniswe_<number>_<slug>_<backend>/` has `meta.json`, in which a key may
@@ -9,17 +10,25 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from ..messages.answers import find_kernel
 from . import pkb_folders
 from .attempts import Attempt, Used
-from .catalogue import Problem
+from .catalogue import Problem, problem_called
 from .console import note
 from .failures import Misused
+from .recorded import Wanted, added, an_object, message_of, raise_all, tokens_of, well_formed
 from .sources import named, read
 
+SUFFIX = ".traj.json"
+# How PKB's task calls the file that is to be written.
+_ASKED = re.compile(r"solutions_[a-z]{1,16}/\d{1,4}_[a-z]\w{0,80}\.py", re.ASCII)
+_ADDRESSES = ("api_base", "base_url")
 LOGS = Path("logs") / "kernelgen_agent"
 META, TRAJECTORY = "meta.json", "miniswe_agent.traj.json"
 _KEY_NAMES = ("api_key", "apikey", "authorization", "password", "secret", "access_token")
@@ -45,9 +54,14 @@ class Log(NamedTuple):
         return str(self.meta.get("model", "")).rpartition("/")[2]
 
     @property
+    def has_stopped(self) -> bool:
+        """Return True if a limit or an error ended the run, so that no kernel need be there."""
+        return str(self.info.get("exit_status") or "").lower() != "submitted"
+
+    @property
     def info(self) -> dict[str, Any]:
         """Return what the trajectory says of the run as a whole."""
-        return _object(self.trajectory.get("info"))
+        return an_object(self.trajectory.get("info"))
 
 
 def attempts(root: Path, number: int, model: str | None) -> tuple[list[Attempt], dict[str, Any]]:
@@ -83,6 +97,85 @@ def attempts(root: Path, number: int, model: str | None) -> tuple[list[Attempt],
     return made, _told(own[-1]) if own else {}
 
 
+def of_trajectories(
+    paths: Sequence[Path], roots: Sequence[Path], wanted: Wanted
+) -> tuple[list[Attempt], dict[str, Any]]:
+    """Return an attempt for each trajectory, and what a manifest says of them all.
+
+    A kernel is the file that the task names, in a `solutions_<backend>` at or below `roots`, else
+    the .py file next to its trajectory, else what the agent submitted. Raises Misused naming every
+    trajectory that has none of these.
+    """
+    files = {
+        (found.problem.slug, found.backend): found
+        for root in roots
+        for tree in pkb_folders.trees(root)
+        for found in pkb_folders.kernels(tree)
+    }
+    faults: list[str] = []
+    counted: Counter[str] = Counter()
+    made, logs = [], []
+    for path in paths:
+        log, fault = _of_trajectory(path, wanted)
+        if log is None:
+            faults.append(f"{path}: {fault}")
+            continue
+        counted[log.problem.slug] += 1
+        file = files.get((log.problem.slug, log.backend))
+        if file is not None and counted[log.problem.slug] > 1:
+            faults.append(f"{path}: {file.path} is of one trajectory; name that one alone")
+        source = None if file else _left(path, log)
+        if source is None and file is None and not roots and not log.has_stopped:
+            faults.append(
+                f"{path}: its kernel is in no folder; name that of solutions_{log.backend}"
+            )
+        logs.append(log)
+        made.append(_attempt(log, file, counted[log.problem.slug], source))
+    raise_all(faults)
+    if len(models := sorted({log.model for log in logs})) > 1:
+        fix = "Each is a submission of its own: convert them apart."
+        raise Misused(f"The trajectories are of several models: {', '.join(models)}.", fix)
+    return made, _told(logs[-1])
+
+
+def _of_trajectory(path: Path, wanted: Wanted) -> tuple[Log | None, str]:
+    """Return a trajectory as a log, or what it does not say."""
+    steps = _read(path)
+    config = an_object(an_object(steps.get("info")).get("config"))
+    turns = [each for each in steps.get("messages") or () if isinstance(each, dict)]
+    task = "\n".join(message_of(each)["text"] for each in turns[:2])
+    asked = {*_ASKED.findall(task)} if not wanted.problem else set()
+    name = asked.pop() if len(asked) == 1 else ""
+    stem = path.name[: -len(SUFFIX)]
+    said = named(PurePosixPath(name or f"{wanted.problem or stem}.py"))
+    backend = (said.backend if said else None) or wanted.backend
+    if backend is None:
+        return None, "no backend is named; give --backend"
+    try:
+        problem = pkb_folders.today(said) if name and said else problem_called(said.problem)  # type: ignore[union-attr]
+    except (Misused, AttributeError):
+        return None, "no problem is named; give --problem, or call it 13_gemm_allreduce.traj.json"
+    model, agent = (an_object(config.get(part)) for part in ("model", "agent"))
+    is_own_server = any(key in an_object(model.get("model_kwargs")) for key in _ADDRESSES)
+    meta = {
+        "model": str(model.get("model_name") or ""),
+        "cost_limit": agent.get("cost_limit") or None,
+        "step_limit": agent.get("step_limit"),
+        "is_own_server": is_own_server,
+    }
+    return Log(problem, backend, name, meta, steps), ""
+
+
+def _left(path: Path, log: Log) -> bytes | None:
+    """Return the kernel next to a trajectory, or in what the agent submitted; None if neither is
+    there."""
+    beside = path.with_name(path.name[: -len(SUFFIX)] + ".py")
+    if beside.is_file():
+        return pkb_folders.text_of(beside)
+    found = find_kernel(well_formed(str(log.info.get("submission") or "")))
+    return found.encode() if found is not None else None
+
+
 def _logs(folder: Path) -> Iterator[Log]:
     """Yield the logs, older ones first, as their names begin with the time."""
     for path in sorted(folder.glob(f"*_miniswe_*/{META}")):
@@ -100,19 +193,18 @@ def _logs(folder: Path) -> Iterator[Log]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return _object(json.loads(read(path, 256 << 20)))
+        return an_object(json.loads(read(path, 256 << 20)))
     except (ValueError, RecursionError):
         raise Misused(f"{path} is no JSON.", "Was its run interrupted? Remove it.") from None
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _attempt(log: Log, file: pkb_folders.FoundKernel | None, number: int) -> Attempt:
-    source = pkb_folders.text_of(file.path) if file else b""
+def _attempt(
+    log: Log, file: pkb_folders.FoundKernel | None, number: int, source: bytes | None = None
+) -> Attempt:
+    if source is None:
+        source = pkb_folders.text_of(file.path) if file else b""
     turns = [each for each in log.trajectory.get("messages", ()) if isinstance(each, dict)]
-    messages = [_message(each) for each in turns]
+    messages = [message_of(each) for each in turns]
     asked = [each["text"] for each in messages[:2] if each["role"] in ("system", "user")]
     return Attempt(
         problem=log.problem,
@@ -123,7 +215,7 @@ def _attempt(log: Log, file: pkb_folders.FoundKernel | None, number: int) -> Att
         used=_used(log, turns),
         prompt="\n\n".join(asked) or None,
         messages=messages,
-        converted_from=file.name if file else log.name,
+        converted_from=file.name if file else log.name or None,
         secrets=tuple(_secrets(log)),
     )
 
@@ -139,14 +231,14 @@ def _ended(log: Log, source: bytes) -> str:
 
 
 def _used(log: Log, turns: list[dict[str, Any]]) -> Used:
-    calls = _object(log.info.get("model_stats")).get("api_calls")
+    calls = an_object(log.info.get("model_stats")).get("api_calls")
     replies = [
-        _object(_object(each.get("extra")).get("response"))
+        an_object(an_object(each.get("extra")).get("response"))
         for each in turns
         if each.get("role") == "assistant"
     ]
-    counts = [found for reply in replies if (found := _tokens(_object(reply.get("usage"))))]
-    usage = {name: sum(each[name] for each in counts) for name in counts[0]} if counts else None
+    counts = [found for reply in replies if (found := tokens_of(reply.get("usage")))]
+    usage = added(counts)
     answers = calls if isinstance(calls, int) and calls >= 0 else len(replies)
     served = [reply["model"] for reply in replies if isinstance(reply.get("model"), str)]
     return Used(
@@ -159,22 +251,8 @@ def _used(log: Log, turns: list[dict[str, Any]]) -> Used:
     )
 
 
-def _tokens(usage: Mapping[str, Any]) -> dict[str, int] | None:
-    """Return the tokens of an answer, by the names of the format; None where they are not told."""
-    into = _object(usage.get("prompt_tokens_details"))
-    out = _object(usage.get("completion_tokens_details"))
-    told = {
-        "input": usage.get("prompt_tokens"),
-        "cached": into.get("cached_tokens") or 0,
-        "output": usage.get("completion_tokens"),
-        "reasoning": out.get("reasoning_tokens") or 0,
-    }
-    counts = {name: each for name, each in told.items() if isinstance(each, int) and each >= 0}
-    return counts if counts.keys() == told.keys() else None
-
-
 def _cost(log: Log) -> float | None:
-    cost = _object(log.info.get("model_stats")).get("instance_cost")
+    cost = an_object(log.info.get("model_stats")).get("instance_cost")
     return round(float(cost), 6) if isinstance(cost, (int, float)) and cost >= 0 else None
 
 
@@ -187,27 +265,6 @@ def _wall_s(meta: Mapping[str, Any]) -> float | None:
     except ValueError:
         return None
     return max(0.0, (ended - began).total_seconds())
-
-
-def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a turn with its role, its text and its tool calls; nothing else of it is kept."""
-    content = turn.get("content")
-    if isinstance(content, list):
-        content = "\n".join(str(_object(part).get("text", "")) for part in content)
-    calls = [_object(call) for call in turn.get("tool_calls") or () if isinstance(call, dict)]
-    return {
-        "role": str(turn.get("role", "")),
-        "text": "" if content is None else str(content),
-        "calls": [
-            {
-                "id": str(call.get("id", "")),
-                "name": str(_object(call.get("function")).get("name", "")),
-                "arguments": str(_object(call.get("function")).get("arguments", "")),
-            }
-            for call in calls
-        ],
-        "call_id": turn.get("tool_call_id"),
-    }
 
 
 def _secrets(log: Log) -> Iterator[str]:
@@ -240,7 +297,7 @@ def _told(log: Log) -> dict[str, Any]:
     limits = {"steps": log.meta.get("step_limit") or None, "usd": log.meta.get("cost_limit")}
     return {
         "model": log.model,
-        "provider": server or None,
+        "provider": None if log.meta.get("is_own_server") else server or None,
         "harness_version": f"mini-swe-agent {version}" if version else "mini-swe-agent",
         "backend": log.backend,
         "budget": limits,

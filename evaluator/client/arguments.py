@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
+from importlib import metadata
 from pathlib import Path
 
 from .catalogue import BACKENDS
@@ -115,16 +117,22 @@ def _add_board(one: ArgumentParser) -> None:
 
 def _add_convert(one: ArgumentParser) -> None:
     one.add_argument(
-        "folders",
+        "paths",
         nargs="+",
         type=Path,
-        metavar="FOLDER",
-        help="solutions_… of PKB's generator, or the folder with an agent's solutions_… and logs/;"
-        " several are attempts 1, 2, 3",
+        metavar="PATH",
+        help=".jsonl of answers, .eval or .json of Inspect, *.traj.json of mini-swe-agent, a run of"
+        " KernelBench or verifiers, solutions_… of PKB's generator, the folder of its agent's logs",
     )
     one.add_argument("-o", "--output", type=Path, help="default: <model>.tar.gz")
-    one.add_argument("--model", help="unless the folders say it; of agents' logs it chooses one")
-    one.add_argument("--harness", choices=HARNESSES, help="default: as the folders show")
+    one.add_argument("--model", help="unless they say it; of agents' logs it chooses one")
+    one.add_argument("--harness", choices=HARNESSES, help="default: as they show")
+    one.add_argument("--problem", help="number or slug, if all are of one and do not say it")
+    one.add_argument("--backend", choices=BACKENDS, help="unless they say it")
+    one.add_argument(
+        "--problem-field", metavar="NAME", help="which field names the problem: metadata.task"
+    )
+    one.add_argument("--level", type=int, help="of KernelBench's levels, the one of PKB's problems")
 
 
 def _add_login(one: ArgumentParser) -> None:
@@ -182,7 +190,7 @@ def _add_diff(one: ArgumentParser) -> None:
 
 
 def _add_completion(one: ArgumentParser) -> None:
-    one.add_argument("shell", choices=("bash", "zsh"))
+    one.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
 COMMANDS: Mapping[str, tuple[str, Callable[[ArgumentParser], None]]] = {
@@ -215,7 +223,8 @@ def parser() -> ArgumentParser:
     made = ArgumentParser(
         prog="pkb", description="Hand kernels in to a PKB leaderboard.", epilog=_EPILOG
     )
-    commands = made.add_subparsers(dest="command", required=True)
+    made.add_argument("--version", action="version", version=f"pkb {version()}")
+    commands = made.add_subparsers(dest="command")
     for name, (text, add) in COMMANDS.items():
         one = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         add(one)
@@ -223,6 +232,12 @@ def parser() -> ArgumentParser:
         if name not in ("login", *OFFLINE):
             one.add_argument("--site", metavar="URL", help="instead of that of the last login")
     return made
+
+
+def version() -> str:
+    """Return the release that this program is of: a clone and `pkb.pyz` say it, else the wheel."""
+    around = sys.modules[__package__.rpartition(".")[0]]
+    return getattr(around, "__version__", None) or metadata.version("pkb-client")
 
 
 def options(made: ArgumentParser) -> dict[str, list[str]]:

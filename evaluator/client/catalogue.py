@@ -1,6 +1,6 @@
 """Knows the problems without a site: names, signatures and what they can be judged on.
 
-`problems.json` is made by `python -m problems export`.
+`problems.json` and `imports.json` are made by `python -m problems export`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,13 @@ def problems() -> dict[str, Problem]:
     data = pkgutil.get_data(__package__, "problems.json")
     rows = [_problem(row) for row in json.loads(data or b"[]")]
     return {**{str(row.number): row for row in rows}, **{row.slug: row for row in rows}}
+
+
+@functools.cache
+def importable() -> frozenset[str]:
+    """Return the outermost modules that hosts of the release have, besides Python's own."""
+    data = pkgutil.get_data(__package__, "imports.json")
+    return frozenset(json.loads(data or b"[]"))
 
 
 def _problem(row: dict[str, object]) -> Problem:

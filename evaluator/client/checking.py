@@ -9,13 +9,17 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ..messages.entry import ENTRY, UNREADABLE, has_entry, parsed
-from .catalogue import BACKENDS, CPU_BACKENDS, Parameter, Problem, problem_called
+from .catalogue import BACKENDS, CPU_BACKENDS, Parameter, Problem, importable, problem_called
 from .failures import Misused
 from .sources import MAX_SOURCE_BYTES, Member, Named, named
 
 CPU_RANKS = 2  # where nobody says another number; on GPUs the fewest that are ranked
 SHARED_RANKS = 4
+_UNKNOWN = (
+    "it imports {}, which hosts of this release lack: /environment of the site lists packages"
+)
 REFUSED, FAILS, NOTE = "refused", "fails", "note"
+_UNTOUCHED = f"`{ENTRY}` only raises NotImplementedError: fill it in"
 
 
 class Finding(NamedTuple):
@@ -120,10 +124,41 @@ def _entry_findings(source: str, problem: Problem | None, *, is_alone: bool) -> 
         body = parsed(source).body
     except UNREADABLE as error:
         return [Finding(FAILS, f"it does not parse: {error}")]
+    noted = _import_findings(body)
     defined = [each for each in body if isinstance(each, ast.FunctionDef) and each.name == ENTRY]
-    if not defined or problem is None:
-        return []
-    return signature_findings(defined[-1].args, problem.parameters)
+    if not defined:
+        return noted
+    found = [*noted, *([Finding(FAILS, _UNTOUCHED)] if _is_untouched(defined[-1]) else [])]
+    if problem is None:
+        return found
+    return found + signature_findings(defined[-1].args, problem.parameters)
+
+
+def _import_findings(body: list[ast.stmt]) -> list[Finding]:
+    """Note what a file imports when it is loaded that no host of the release has."""
+    if sys.version_info < (3, 10):
+        return []  # it does not know Python's own modules
+    found = []
+    for node in body:
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.append(node.module)
+    known = importable() | sys.stdlib_module_names
+    unknown = {name.partition(".")[0] for name in found} - known
+    return [Finding(NOTE, _UNKNOWN.format(name)) for name in sorted(unknown)]
+
+
+def _is_untouched(function: ast.FunctionDef) -> bool:
+    """Return True if a function does nothing but raise NotImplementedError, as a skeleton does."""
+    last = function.body[-1]
+    rest = function.body[:-1]
+    raised = last.exc if isinstance(last, ast.Raise) else None
+    name = raised.func if isinstance(raised, ast.Call) else raised
+    says_only = all(
+        isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in rest
+    )
+    return says_only and isinstance(name, ast.Name) and name.id == "NotImplementedError"
 
 
 def signature_findings(arguments: ast.arguments, expected: tuple[Parameter, ...]) -> list[Finding]:

@@ -1,8 +1,9 @@
-"""Prints what completes commands and their options in bash and zsh."""
+"""Prints what completes commands and their options in bash, zsh and fish."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 
 from .arguments import options, parser
 from .console import say
@@ -25,9 +26,25 @@ complete -o default -F _pkb pkb"""
 def completion(arguments: Namespace) -> int:
     """Print the script of a shell."""
     words = options(parser())
+    say(_fish(words) if arguments.shell == "fish" else _bash(words, arguments.shell))
+    return OK
+
+
+def _bash(words: Mapping[str, Sequence[str]], shell: str) -> str:
     cases = "\n".join(f'    {name}) offered="{" ".join(each)}" ;;' for name, each in words.items())
     script = _BASH.format(cases=cases, commands=" ".join(words))
     # zsh reads bash's own form once it is told to.
     head = "autoload -U +X bashcompinit && bashcompinit\n"
-    say(script if arguments.shell == "bash" else f"{head}{script}")
-    return OK
+    return script if shell == "bash" else f"{head}{script}"
+
+
+def _fish(words: Mapping[str, Sequence[str]]) -> str:
+    lines = [
+        "# pkb completion fish | source",
+        f"complete -c pkb -n __fish_use_subcommand -a '{' '.join(words)}'",
+    ]
+    for name, each in words.items():
+        lines.append(
+            f"complete -c pkb -n '__fish_seen_subcommand_from {name}' -a '{' '.join(each)}'"
+        )
+    return "\n".join(lines)

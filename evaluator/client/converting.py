@@ -5,31 +5,42 @@ from __future__ import annotations
 import shlex
 from argparse import Namespace
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from . import agent_logs, pkb_folders
+from . import (
+    agent_logs,
+    completions,
+    inspect_logs,
+    kernelbench_runs,
+    pkb_folders,
+    recorded,
+)
 from .attempts import Attempt, archive
 from .console import say, say_json
 from .failures import OK, Misused
 from .reading import write_new
+from .recorded import Wanted
 
 AGENTIC, REPEATED, ZERO_SHOT = "agentic", "repeated", "zero-shot"
 _KINDS = (
-    "Name solutions_<backend>_<precision>_<hardware>_<provider>_<model>, a folder of them, or for"
-    " an agent's the folder that holds solutions_<backend> and logs/kernelgen_agent."
+    "Name a .jsonl of answers, a log of Inspect, *.traj.json of mini-swe-agent, a run of"
+    " KernelBench or verifiers, solutions_… of PKB's generator, or the folder that holds"
+    " logs/kernelgen_agent of its agent."
 )
+Found = tuple[list[Attempt], dict[str, Any]]
 
 
 def convert(arguments: Namespace) -> int:
-    """Write an archive of what folders hold, each folder an attempt after those before it."""
+    """Write an archive of what files and folders hold; folders of one answer a problem are
+    attempts 1, 2, 3 in the order given."""
     made: list[Attempt] = []
     told: dict[str, Any] = {}
-    for number, folder in enumerate(arguments.folders, start=1):
-        found, says = _read(folder.resolve(), number, arguments.model)
+    for found, says in _everything(arguments):
         _check_model(told, says, arguments.model)
         made += found
-        told = {**says, **told}
+        told = {**says, **{name: value for name, value in told.items() if value is not None}}
     if not made:
         raise Misused("There is no kernel in it.", _KINDS)
     _check_once(made)
@@ -46,18 +57,63 @@ def convert(arguments: Namespace) -> int:
     return _said(path, made, told, as_json=arguments.json)
 
 
-def _read(folder: Path, number: int, model: str | None) -> tuple[list[Attempt], dict[str, Any]]:
-    if not folder.is_dir():
-        raise Misused(f"{folder} is no folder.", _KINDS)
-    if (folder / agent_logs.LOGS).is_dir():
-        found, told = agent_logs.attempts(folder, number, model)
+def _everything(arguments: Namespace) -> Iterator[Found]:
+    """Yield the attempts of each file and folder, and what it says of them all."""
+    wanted = Wanted(*(getattr(arguments, name) for name in Wanted._fields))
+    given = [path.resolve() for path in arguments.paths]
+    trajectories = [one for path in given for one in _trajectories(path)]
+    rest = [path for path in given if path not in trajectories]
+    if trajectories:
+        folders = [path for path in rest if path.is_dir()]
+        roots = [path for path in folders if pkb_folders.trees(path)]
+        found, told = agent_logs.of_trajectories(trajectories, roots, wanted)
+        yield found, {**told, "harness": AGENTIC}
+        rest = [path for path in rest if path not in folders]
+    for number, path in enumerate(rest, start=1):
+        if path.is_dir():
+            yield _of_folder(path, number, arguments, wanted)
+        elif path.suffix.lower() in (".jsonl", ".eval", ".json"):
+            reader = completions if path.suffix.lower() == ".jsonl" else inspect_logs
+            told_there = reader.read(path, wanted)
+            yield recorded.attempts(told_there.answers, wanted), told_there.manifest
+        else:
+            raise Misused(f"{path} is none that can be converted.", _KINDS)
+
+
+def _trajectories(path: Path) -> list[Path]:
+    """Return mini-swe-agent's trajectories at or below a path; those in PKB's logs are read with
+    what lies beside them."""
+    if path.name.endswith(agent_logs.SUFFIX):
+        return [path]
+    if not path.is_dir() or (path / agent_logs.LOGS).is_dir():
+        return []
+    return sorted(path.rglob(f"*{agent_logs.SUFFIX}"))
+
+
+def _of_folder(path: Path, number: int, arguments: Namespace, wanted: Wanted) -> Found:
+    if (path / agent_logs.LOGS).is_dir():
+        found, told = agent_logs.attempts(path, number, arguments.model)
         return found, {**told, "harness": AGENTIC}
-    trees = pkb_folders.trees(folder)
+    if kernelbench_runs.is_run(path):
+        return kernelbench_runs.attempts(path, wanted)
+    for name in ("results.jsonl", "traces.jsonl"):  # a run of verifiers
+        if (path / name).is_file():
+            told_there = completions.read(path / name, wanted)
+            return recorded.attempts(told_there.answers, wanted), told_there.manifest
+    trees = pkb_folders.trees(path)
     if not trees:
-        raise Misused(f"{folder} has no folder of kernels.", _KINDS)
+        raise Misused(
+            f"{path} has no folder of kernels, and nothing else that can be converted.", _KINDS
+        )
     says = [pkb_folders.told(tree) for tree in trees]
     for each in says[1:]:
-        _check_model(says[0], each, model)
+        _check_model(says[0], each, arguments.model)
+    if not all(says) and arguments.harness is None:
+        fix = (
+            "Give --harness. Kernels of PKB's agent are agentic: with --trajectory, name its"
+            f" *{agent_logs.SUFFIX} as well."
+        )
+        raise Misused(f"{path} does not say how its kernels were asked for.", fix)
     return [one for tree in trees for one in pkb_folders.attempts(tree, number)], says[0]
 
 

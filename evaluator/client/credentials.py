@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .failures import Misused
-from .transport import SiteAddress
+from .transport import TOKEN_ENV, SiteAddress
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -25,14 +25,19 @@ def site_called(address: str | None) -> SiteAddress:
     stored, token = _stored("site"), _stored("token")
     url = normal(address or os.environ.get("PKB_SITE") or stored or "")
     own = token if url == stored else None
-    return SiteAddress(url, checked_token(os.environ.get("PKB_TOKEN") or own))
+    given = os.environ.get(TOKEN_ENV)
+    source = TOKEN_ENV if given else str(folder() / "token")
+    usable = checked_token(given or own, source)
+    return SiteAddress(url, usable, source if usable else None)
 
 
-def checked_token(text: str | None) -> str | None:
-    """Return a token that can be sent, None where there is none. Raises Misused."""
+def checked_token(text: str | None, source: str = "") -> str | None:
+    """Return a token that can be sent, None where there is none. Raises Misused, which names its
+    source."""
     token = (text or "").strip()
     if not (token.isascii() and token.isprintable()) or " " in token:
-        raise Misused("That is no token.", "Copy one from /account of the site.")
+        said = f"What {source} holds is no token." if source else "That is no token."
+        raise Misused(said, "Copy one from /account of the site.")
     return token or None
 
 

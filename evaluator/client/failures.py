@@ -57,6 +57,17 @@ class Refused(Failure):
     def fields(self) -> Mapping[str, str]:
         return self._fields
 
+    def with_fix(self, fix: str) -> Refused:
+        """Return the same refusal, to be mended in another way."""
+        return Refused(
+            self.message,
+            fix,
+            code=self.code,
+            http_status=self.http_status,
+            fields=self._fields,
+            retry_after_s=self.retry_after_s,
+        )
+
 
 class NoAnswer(Failure):
     """Says that there is no answer, or none that can be used."""

@@ -10,7 +10,7 @@ from argparse import Namespace
 from . import credentials
 from .console import note, say, say_json
 from .failures import OK, Misused
-from .transport import SiteAddress
+from .transport import TOKEN_ENV, SiteAddress
 
 
 def login(arguments: Namespace) -> int:
@@ -18,7 +18,10 @@ def login(arguments: Namespace) -> int:
     url = credentials.normal(arguments.address)
     if credentials.is_in_clear(url):
         note(f"{url} is not encrypted: whoever is on the way can read the token")
-    token = credentials.checked_token(os.environ.get("PKB_TOKEN") or _asked(url))
+    given = os.environ.get(TOKEN_ENV)
+    if given:
+        note(f"taking the token of {TOKEN_ENV}")
+    token = credentials.checked_token(given or _asked(url), TOKEN_ENV if given else "")
     if token is None:
         raise Misused("No token was given.", f"Make one at {url}/account.")
     site = SiteAddress(url, token)

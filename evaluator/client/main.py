@@ -44,6 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A terminal that cannot show a letter gets its number.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     arguments = parser().parse_args(argv)
+    if arguments.command is None:
+        parser().print_help()
+        return OK
     try:
         return COMMANDS[arguments.command](arguments)
     except Failure as failure:

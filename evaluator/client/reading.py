@@ -20,8 +20,9 @@ from .watching import address, run_id
 
 MOST_KERNELS = 5
 WIDTH = 92
+# `kind` is `published` for a claim of a paper, `baseline` for what PKB brings, else empty.
 BOARD_HEADS = (
-    *("place", "model", "harness", "submission"),
+    *("place", "model", "harness", "kind", "submission"),
     *("correct", "scored", "pass1", "fast1", "speedup"),
 )
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -73,7 +74,15 @@ def board(arguments: Namespace) -> int:
         return OK
     setting = found["setting"] or {}
     say(", ".join(f"{name} {value}" for name, value in setting.items()) or "nothing judged yet")
-    return _listed(found["rows"], BOARD_HEADS, as_json=False)
+    rows = [{**row, "kind": _kind(row)} for row in found["rows"]]
+    return _listed(rows, BOARD_HEADS, as_json=False)
+
+
+def _kind(row: dict[str, Any]) -> str:
+    """Say what a row of the board is, if it is no submission that was judged here."""
+    if row.get("claimed"):
+        return "published"
+    return "baseline" if row.get("baseline") else ""
 
 
 def logs(arguments: Namespace) -> int:

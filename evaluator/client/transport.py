@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any
 from urllib.parse import quote, urlencode
 
@@ -25,6 +25,8 @@ CHUNK_BYTES = 64 << 10
 PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 LONGEST_PAUSE_S = 120.0
 PASSING = (502, 503, 504)
+UNAUTHORIZED = 401
+TOKEN_ENV = "PKB_TOKEN"
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -64,6 +66,10 @@ class SiteAddress:
 
     url: str
     token: str | None = None
+    # Where the token was found; None where it is being tried.
+    token_from: str | None = None
+    # Why the site took it no longer; what is public is read without it from then on.
+    refused: list[str] = field(default_factory=list, compare=False)
 
     def get(
         self,
@@ -73,36 +79,50 @@ class SiteAddress:
         etag: str | None = None,
         is_patient: bool = True,
     ) -> Answer:
-        """Return what the site answers at a path. Raises Refused or NoAnswer."""
+        """Return what the site answers at a path. Raises Refused or NoAnswer.
+
+        If the site refuses the token, the same is asked without it: most pages are public.
+        """
         known = {name: str(value) for name, value in (query or {}).items() if value is not None}
         tail = f"?{urlencode(known)}" if known else ""
-        headers = {"If-None-Match": etag} if etag else {}
-        return self._ask(f"{path}{tail}", None, headers, is_patient=is_patient)
+        request = self._request(f"{path}{tail}", None, {"If-None-Match": etag} if etag else {})
+        try:
+            return _asked(request, is_patient=is_patient)
+        except Refused as failure:
+            why = self._explained(failure)
+            if why is failure or self.refused:
+                raise why from None
+        self.refused.append(why.fix)
+        note(f"{why.fix} What is public is read without it.")
+        return self.get(path, query, etag=etag, is_patient=is_patient)
 
     def post(
         self, path: str, body: bytes, headers: Mapping[str, str], *, is_patient: bool = False
     ) -> Answer:
         """Send a body. Only what may be sent twice may be sent patiently. Raises Refused or
         NoAnswer."""
-        return self._ask(path, body, headers, is_patient=is_patient)
+        return self._sent(self._request(path, body, headers), is_patient=is_patient)
 
     def patch(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Send what changes something that is there. Raises Refused or NoAnswer."""
-        return send(self._request(path, body, headers, "PATCH"))
+        return self._sent(self._request(path, body, headers, "PATCH"), is_patient=False)
 
-    def _ask(
-        self, path: str, body: bytes | None, headers: Mapping[str, str], *, is_patient: bool
-    ) -> Answer:
-        for pause_s in PAUSES_S:
-            try:
-                return send(self._request(path, body, headers))
-            except (Refused, NoAnswer) as failure:
-                wait_s = _wait_s(failure, pause_s)
-                if wait_s is None or not is_patient:
-                    raise
-                note(f"{failure.message}; asking again in {wait_s:.0f} s")
-            time.sleep(wait_s)
-        return send(self._request(path, body, headers))
+    def _sent(self, request: urllib.request.Request, *, is_patient: bool) -> Answer:
+        try:
+            return _asked(request, is_patient=is_patient)
+        except Refused as failure:
+            raise self._explained(failure) from None
+
+    def _explained(self, failure: Refused) -> Refused:
+        """Return a refusal that says where the token came from, if the token is why."""
+        if self.refused:
+            return failure.with_fix(self.refused[0])
+        if self.token_from is None or failure.http_status != UNAUTHORIZED:
+            return failure
+        mend = f"`pkb login {self.url}` keeps a new one."
+        if self.token_from == TOKEN_ENV:
+            mend = f"Set it to one of {self.url}/account, or unset it."
+        return failure.with_fix(f"The site refuses the token of {self.token_from}. {mend}")
 
     def _request(
         self,
@@ -115,9 +135,22 @@ class SiteAddress:
             f"{self.url}{path}", data=body, headers=dict(headers), method=method
         )
         made.add_header("User-Agent", "pkb")
-        if self.token is not None:
+        if self.token is not None and not self.refused:
             made.add_header("Authorization", f"Bearer {self.token}")
         return made
+
+
+def _asked(request: urllib.request.Request, *, is_patient: bool) -> Answer:
+    for pause_s in PAUSES_S:
+        try:
+            return send(request)
+        except (Refused, NoAnswer) as failure:
+            wait_s = _wait_s(failure, pause_s)
+            if wait_s is None or not is_patient:
+                raise
+            note(f"{failure.message}; asking again in {wait_s:.0f} s")
+        time.sleep(wait_s)
+    return send(request)
 
 
 def segment(text: str) -> str:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from evaluator.generate.budget import Purse, Spend
 from evaluator.generate.exchange import Endpoint, Misconfigured
+from evaluator.generate.host_versions import versions_of
 from evaluator.generate.journal import Diverged, read_events
 from evaluator.generate.judging import KernelJudge, LocalJudge
 from evaluator.generate.options import KEY_ENV, SITE, TOKEN_ENV, catalogue, changed, parser, plan_of
@@ -53,7 +54,11 @@ def main(argv: list[str] | None = None) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     plan, place = plan_of(arguments), RunFiles(folder=arguments.out)
     problems = {entry["slug"]: entry for entry in catalogue()}
-    prompts = [(target, prompt_of(plan, target, problems[target.slug])) for target in plan.targets]
+    versions = versions_of(plan)
+    prompts = [
+        (target, prompt_of(plan, target, problems[target.slug], versions))
+        for target in plan.targets
+    ]
     if arguments.print_prompt:
         print("\n".join(prompt.rendered(tools_of(plan)) for _, prompt in prompts), end="")
         return 0

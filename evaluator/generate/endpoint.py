@@ -10,7 +10,6 @@ from typing import Any
 import openai
 
 from evaluator.generate import statuses, streamed
-from evaluator.generate.answers import MAX_CALLS
 from evaluator.generate.exchange import (
     Ask,
     Failed,
@@ -23,6 +22,7 @@ from evaluator.generate.exchange import (
     Unanswered,
 )
 from evaluator.generate.usage import usage_of
+from evaluator.generate.written_calls import MAX_CALLS
 
 MAX_BODY_BYTES = 4 << 20  # some ten times the longest answer that a model gives
 MAX_STREAM_BYTES = 64 << 20  # each token comes in a document of its own

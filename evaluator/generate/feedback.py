@@ -48,10 +48,13 @@ class Feedback:
         return self.is_right and self.speedup_low is not None and self.speedup_low > 1.0
 
 
-def feedback(report: Report) -> Feedback:
-    """Return what may be said of a report."""
-    lines = [f"verdict: {report.verdict}"]
-    if report.placement is Placement.SHARED:
+def feedback(report: Report, *, is_too_busy: bool = False) -> Feedback:
+    """Return what may be said of a report; `is_too_busy` if this host could take no times."""
+    is_right = report.verdict is Verdict.OK
+    lines = [f"verdict: {report.verdict}{', not timed' if is_too_busy and is_right else ''}"]
+    if is_too_busy:
+        lines.append("timing: none, because this host is busy; the kernel may be timed later")
+    elif report.placement is Placement.SHARED:
         lines.append("placement: all ranks share a device, so nothing is timed")
     if report.phase is not None:
         lines.append(f"phase: {report.phase}")

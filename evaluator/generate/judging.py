@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from evaluator.evaluate import Cancelled, evaluate
@@ -54,7 +54,8 @@ class LocalJudge:
     of the inputs of one is of no use in another.
 
     One thread runs all of them, as judges die with the thread that started them. What fails by our
-    own fault, as where a loaded host's clock tells nothing, is tried again.
+    own fault, as if a loaded host cannot take times, is tried again; then it is judged without
+    times on processors, where nothing else changes by that.
     """
 
     def __init__(self, is_over: Callable[[], bool]) -> None:
@@ -86,8 +87,19 @@ class LocalJudge:
             placement=practice.placement,
             limits=limits_of(practice.device),
         )
-        report = self._report(job)
-        return feedback(report), round(time.monotonic() - began, 3)
+        return self._feedback(job), round(time.monotonic() - began, 3)
+
+    def _feedback(self, job: Job) -> Feedback:
+        """Return what is found of a kernel; without times if this host cannot take any."""
+        try:
+            return feedback(self._report(job))
+        except DirtyHost:
+            raise
+        except EvaluatorError:
+            if job.device is not Device.CPU or job.placement is Placement.SHARED:
+                raise
+        untimed = replace(job, placement=Placement.SHARED)
+        return feedback(evaluate(untimed, self._on_progress, self._prefork), is_too_busy=True)
 
     def _report(self, job: Job) -> Report:
         for _ in range(TRIES - 1):

@@ -17,7 +17,7 @@ from evaluator import __version__
 from evaluator.generate.attempt_loop import Choices
 from evaluator.generate.budget import Price
 from evaluator.generate.exchange import Sampling, canonical
-from evaluator.generate.plan import AGENTIC, HARNESSES, Plan, Target
+from evaluator.generate.plan import AGENTIC, HARNESSES, OURS, PKB, Plan, Target
 from evaluator.generate.prompting import recipe_digest
 from evaluator.generate.site_judge import site_of
 from evaluator.generate.statuses import LIMIT_NAMES
@@ -72,6 +72,7 @@ def _what_to_ask(run: argparse.ArgumentParser) -> None:
     add("--min-p", type=float, help="where the server knows it")
     add("--extra", type=_extra, metavar="JSON", help="an object that is added to each request")
     add("--max-output-tokens", type=_count, default=32768, help="of one answer (default 32768)")
+    add("--prompt-style", choices=(OURS, PKB), default=OURS, help="PKB's own form of a prompt")
     add("--print-prompt", action="store_true", help="print what a model gets, and ask nothing")
 
 
@@ -163,6 +164,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         recipe_sha256="",
         software_version=__version__,
         shell=arguments.shell,
+        prompt_style=arguments.prompt_style,
         placement=arguments.placement or (Placement.SHARED if is_interpreted else Placement.FULL),
     )
     plan = changed(replace(plan, recipe_sha256=recipe_digest(plan)), arguments)
@@ -247,6 +249,10 @@ def _check(plan: Plan) -> None:
         raise ValueError("the harness zero-shot shows no example: say one-shot")
     if plan.harness in ("zero-shot", "one-shot") and plan.samples > 1:
         raise ValueError("several samples are the harness repeated")
+    if plan.prompt_style == PKB and plan.harness == AGENTIC:
+        raise ValueError(
+            "--prompt-style pkb asks for one answer: use zero-shot, one-shot, repeated"
+        )
     if plan.shell and plan.harness != AGENTIC:
         raise ValueError(f"--shell is a tool of the harness {AGENTIC}")
     if plan.samples < 1 or plan.steps < 1 or plan.sampling.max_output_tokens < 1:

@@ -17,6 +17,8 @@ from evaluator.messages.job import Backend, Device, Dtype, Placement
 
 FORMAT = "pkb-generation/1"
 AGENTIC = "agentic"
+# Whose form a prompt has.
+OURS, PKB = "ours", "pkb"
 HARNESSES = ("zero-shot", "one-shot", "repeated", AGENTIC)
 
 
@@ -69,11 +71,14 @@ class Plan:
     provider: str | None = None
     max_tokens_name: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    prompt_style: str = OURS
     format: str = FORMAT
 
     @property
     def recipe(self) -> str:
-        """Return how models are prompted: `zero-shot`, `one-shot`, `agentic-shell-one-shot`, ..."""
+        """Return how models are prompted: `zero-shot`, `pkb-one-shot`, `agentic-shell`, ..."""
+        if self.prompt_style == PKB:
+            return "pkb-one-shot" if self.examples else "pkb-zero-shot"
         if self.harness != AGENTIC:
             return "one-shot" if self.examples else "zero-shot"
         more = ("-shell" if self.shell else "", "-one-shot" if self.examples else "")

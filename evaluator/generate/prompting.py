@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluator.generate import pkb_prompting
 from evaluator.generate.exchange import Prompt
-from evaluator.generate.plan import AGENTIC, Plan, Target
+from evaluator.generate.plan import AGENTIC, PKB, Plan, Target
 from evaluator.messages.job import Device
-from problems import prompt, topology
+from problems import environment, prompt, topology
 
 FOLDER = Path(__file__).parent / "prompts"
 
@@ -20,6 +21,8 @@ def parts_of(plan: Plan) -> dict[str, str]:
 
     Raises ValueError where there is no example for the backend.
     """
+    if plan.prompt_style == PKB:
+        return {name: _text(name) for name in pkb_prompting.part_names(plan)}
     names = [] if plan.device is Device.CPU else ["symmetric_memory"]
     names.append(f"backend_{plan.backend}")
     if plan.examples:
@@ -39,17 +42,26 @@ def recipe_digest(plan: Plan) -> str:
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
-def prompt_of(plan: Plan, target: Target, problem: Mapping[str, Any]) -> Prompt:
-    """Return the prompt of a problem, which comes as the catalogue has it. Raises ValueError for
-    what the problem, or the hardware, does not have."""
+def prompt_of(
+    plan: Plan,
+    target: Target,
+    problem: Mapping[str, Any],
+    versions: Mapping[str, str] | None = None,
+) -> Prompt:
+    """Return the prompt of a problem, which comes as the catalogue has it, for a host with these
+    versions, or those of the release. Raises ValueError for what the problem, or the hardware,
+    does not have."""
     named = topology.class_called(plan.hardware)
     hardware = topology.problem_text(named, problem)
     if hardware is None or named.ranks < plan.world_size:
         raise ValueError(f"{named.title} has too few ranks for {target.slug}")
+    if plan.prompt_style == PKB:
+        return pkb_prompting.prompt_in_its_form(plan, problem, named, parts_of(plan))
+    own = environment.of_release(plan.device, named.title) if versions is None else versions
     about = prompt.prompt(
         problem,
         backend=str(plan.backend),
-        hardware_text=hardware,
+        hardware_text=f"{hardware} {environment.environment_text(own, str(plan.backend))}",
         world_size=plan.world_size,
         dtype=str(plan.dtype),
         size=plan.size,

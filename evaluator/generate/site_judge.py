@@ -34,7 +34,18 @@ LONGEST_PAUSE_S = 60.0
 SILENCE_S = 2 * 3600.0  # of a site that is away, or says that we are to wait
 QUEUED_S = 6 * 3600.0
 DECLINED_S = 300.0  # another host may be free by then
+ENVIRONMENT = "/environment.json"
 MODEL_CHARS = 80
+
+
+def versions_told(url: str, hardware: str) -> dict[str, str] | None:
+    """Return the versions with which hosts of a class judge; None of a site that says none."""
+    try:
+        told = site_of(url, None).get(ENVIRONMENT, is_patient=False).json()["environments"]
+        versions = next(row["versions"] for row in told if row["hardware"] == hardware)
+        return {str(name): str(value) for name, value in versions.items()}
+    except (Failure, StopIteration, LookupError, TypeError, AttributeError):
+        return None
 
 
 def site_of(url: str, token: str | None) -> SiteAddress:

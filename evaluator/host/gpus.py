@@ -92,6 +92,15 @@ def driver_version() -> str | None:
         return None if nvml is None else _text(nvml.nvmlSystemGetDriverVersion())
 
 
+def compute_capability(gpus: Sequence[Gpu]) -> str | None:
+    """Return that of the first GPU, as `9.0`; None where there is no driver."""
+    with session() as nvml:
+        if nvml is None or not gpus:
+            return None
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle_of(nvml, gpus[0]))
+        return f"{major}.{minor}"
+
+
 def used_bytes(gpus: Sequence[Gpu]) -> list[int]:
     """Return the bytes of memory in use on each GPU."""
     with session() as nvml:

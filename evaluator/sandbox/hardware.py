@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -15,18 +18,22 @@ from pathlib import Path
 from evaluator.host import gpus
 from evaluator.host.gpus import Gpu
 from evaluator.messages.report import Environment
-from evaluator.sandbox.sandbox import PASSED_SETTINGS
+from evaluator.sandbox.sandbox import PASSED_SETTINGS, search_path
+from problems.environment import DISTRIBUTIONS
 
-PACKAGES = ("torch", "triton", "numpy", "ninja", "nvidia-nccl-cu13", "nvidia-cuda-runtime")
+NVCC_S = 20.0
+_RELEASE = re.compile(r"release (\d{1,3}\.\d{1,3})", re.ASCII)
 
 
 @cache
 def environment(own_gpus: tuple[Gpu, ...] = ()) -> Environment:
     """Describe this host. The processor stands for the hardware where no GPUs are given."""
     versions = {"python": platform.python_version(), "kernel": platform.release()}
-    if own_gpus and (driver := gpus.driver_version()):
-        versions["driver"] = driver
-    for package in PACKAGES:
+    if own_gpus:
+        told = (gpus.driver_version(), gpus.compute_capability(own_gpus), _nvcc())
+        named = zip(("driver", "compute_capability", "nvcc"), told, strict=True)
+        versions |= {name: value for name, value in named if value}
+    for package in DISTRIBUTIONS:
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
@@ -38,6 +45,21 @@ def environment(own_gpus: tuple[Gpu, ...] = ()) -> Environment:
         versions=versions,
         settings=settings,
     )
+
+
+def _nvcc() -> str | None:
+    """Return the release of the compiler that a sandbox finds; None where there is none."""
+    program = shutil.which("nvcc", path=search_path())
+    if program is None:
+        return None
+    try:
+        said = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=NVCC_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    found = _RELEASE.search(said.stdout)
+    return found[1] if found else None
 
 
 def gpu_name(own_gpus: Sequence[Gpu]) -> str:

@@ -12,8 +12,9 @@ from leaderboard.api.caching import versioned
 from leaderboard.api.outputs import ErrorOut, Shape
 from leaderboard.api.reading import problem_called
 from leaderboard.kit.request_error import RequestError
-from leaderboard.read_model import topologies
+from leaderboard.read_model import environments, topologies
 from leaderboard.submissions.archives import shown
+from problems.environment import environment_text
 from problems.prompt import FENCED, prompt
 from problems.topology import problem_text
 
@@ -53,6 +54,8 @@ def problem_prompt(request: Request, name: str) -> Response:
         raise _unknown(f"{given['slug']} is not judged on {shown(asked['hardware'])}")
     ranks = _ranks(request) or max(n for n in given["world_sizes"] if n <= hardware.ranks)
     chosen = {key: asked[key] for key in ("backend", "size", "dtype")}
+    versions = environments.versions_of(hardware)
+    text = f"{text} {environment_text(versions, asked['backend'])}"
     try:
         made = prompt(given, hardware_text=text, world_size=ranks, **chosen)
     except ValueError as error:

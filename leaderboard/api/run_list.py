@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -14,14 +14,23 @@ from rest_framework.views import APIView
 
 from leaderboard.api import outputs
 from leaderboard.api.paging import CURSOR, MINE, NewestFirst, is_mine, page_of, page_shape
+from leaderboard.api.reading import problem_called
 from leaderboard.kit.request_error import RequestError
 from leaderboard.kit.unindexed import unindexed
-from leaderboard.models import Hardware, Problem, Run, Status, Submission
+from leaderboard.models import Hardware, Run, Status, Submission
+from leaderboard.models.choices import PLACEMENTS, VERDICTS
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.read_model.withholding import told_runs
+from leaderboard.submissions.archives import shown
 
 Filtered = Callable[..., RunQuerySet]
 
+# The values that a run may have.
+KNOWN: Mapping[str, Sequence[str]] = {
+    "status": Status.values,
+    "verdict": [value for value, _ in VERDICTS],
+    "placement": [value for value, _ in PLACEMENTS],
+}
 # What a run that is not done ends with; no other run has that verdict.
 ENDED_AS = {"infra_error": Status.FAILED, "cancelled": Status.CANCELLED}
 
@@ -67,10 +76,11 @@ class NewestOfFew(NewestFirst):
 def runs(request: Request) -> Response:
     rows = _lines(Run.objects.listed_for(request.user))
     wanted = request.query_params
+    _refuse_unknown(wanted)
     if own := is_mine(request):
         rows = rows.filter(kernel__submission__in=Submission.objects.owned_by(request.user))
     if "problem" in wanted:
-        rows = rows.filter(kernel__problem=Problem.objects.called(wanted["problem"]))
+        rows = rows.filter(kernel__problem=problem_called(wanted["problem"]))
     if "submission" in wanted:
         rows = rows.filter(kernel__submission=_number(wanted["submission"], "submission"))
     is_few = own or not {"problem", "submission"}.isdisjoint(wanted)
@@ -79,6 +89,23 @@ def runs(request: Request) -> Response:
         rows = narrow(rows, placement=wanted["placement"])
     ended = _ended(rows, narrow, wanted.get("status"), wanted.get("verdict"))
     return page_of(request, ended, outputs.RunLineOut, NewestOfFew() if is_few else NewestTold())
+
+
+def _refuse_unknown(wanted: Mapping[str, str]) -> None:
+    """Raise RequestError naming each parameter, and each value of a list, that no run has."""
+    names = (*KNOWN, "problem", "submission", "mine", "cursor")
+    fields = {
+        name: "There is no such filter. Use " + ", ".join(names) + "."
+        for name in wanted
+        if name not in names
+    }
+    for name, known in KNOWN.items():
+        if name in wanted and wanted[name] not in known:
+            fields[name] = f"There is no such {name}. Use {', '.join(known)}."
+    if fields:
+        shown_fields = {shown(name): text for name, text in fields.items()}
+        message, fix = "Some filters are unknown.", "Mend the filters named."
+        raise RequestError("bad_query", message, fix, fields=shown_fields)
 
 
 def _lines(rows: RunQuerySet) -> RunQuerySet:

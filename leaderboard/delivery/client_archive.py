@@ -23,6 +23,7 @@ CLIENT, MESSAGES = "evaluator/client", "evaluator/messages"
 # What says what a kernel defines and which hosts it needs.
 OF_MESSAGES = (
     "__init__.py",
+    "answers.py",
     "archive_names.py",
     "asked_first.py",
     "dead_branches.py",
@@ -48,7 +49,7 @@ def packed(root: Path) -> bytes:
     client = [path for path in (root / CLIENT).iterdir() if path.suffix in (".py", ".json")]
     files = {
         "__main__.py": MAIN.encode(),
-        "pkb/__init__.py": b"",
+        "pkb/__init__.py": f'__version__ = "{settings.SOFTWARE_VERSION}"\n'.encode(),
         **{f"pkb/client/{path.name}": path.read_bytes() for path in client},
         **{f"pkb/messages/{name}": (root / MESSAGES / name).read_bytes() for name in OF_MESSAGES},
     }

@@ -65,6 +65,9 @@ def record_hello(hello: Hello, token: ApiToken) -> WorkerHost:
         raise _refused(reason, "Stop that worker first; it counts as alive for some seconds.")
     if before != facts:
         Decline.objects.forget(host, queue)
+    own = WorkerHost.objects.filter(host=host, queue=queue)
+    if own.values_list("versions", flat=True).first() != hello.versions:
+        DataVersion.objects.bump()  # prompts tell them
     facts |= {"token": token, "last_seen_at": Now()}
     stored, _ = WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=facts)
     sweep()

@@ -34,6 +34,7 @@ SECTIONS = (
     ("floors", "Floors and utilisation"),
     ("isolation", "Isolation"),
     ("trust", "Trust"),
+    ("prompts", "How models are asked"),
     ("verdicts", "Verdicts"),
     ("flags", "Flags"),
     ("mechanisms", "Mechanisms"),

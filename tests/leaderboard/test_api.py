@@ -251,7 +251,6 @@ def test_runs_are_paged_without_counting(run: Run, client: Client) -> None:
     [
         ("problem=1", 1),
         ("problem=allreduce", 1),
-        ("problem=2", 0),
         ("status=queued", 1),
         ("status=done", 0),
         ("verdict=ok", 0),

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from evaluator import __version__
 from evaluator.client.main import main
 from evaluator.messages.report import Verdict
 from leaderboard.delivery.client_archive import client, packed
@@ -91,9 +93,12 @@ def test_a_kernel_goes_from_a_skeleton_to_its_verdict(
     source = (tmp_path / "1_allreduce_pytorch.py").read_text()
     compile(source, "kernel", "exec")
     assert "tensor: torch.Tensor" in source
-    assert pyz("check", "1_allreduce_pytorch.py").out.endswith("fine\n")
+    done = pyz("check", "1_allreduce_pytorch.py")
+    assert (done.status, "fill it in" in done.out) == (1, True)
 
     (tmp_path / "1_allreduce_pytorch.py").write_bytes(GOOD)
+    assert pyz("check", "1_allreduce_pytorch.py").out.endswith("fine\n")
+    assert pyz("--version").out == f"pkb {__version__}\n"
     first, again = (pyz("submit", "1_allreduce_pytorch.py", *ABOUT) for _ in range(2))
     assert first.status == 0, first.err
     assert first.out == again.out
@@ -150,6 +155,22 @@ def test_a_refusal_says_what_is_wrong_and_how_to_mend_it(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_an_expired_token_hides_nothing_that_is_public(run: Run, pkb: Pkb) -> None:
+    ApiToken.objects.update(expires_at=timezone.now())
+    for word in ("problems", "board", "runs"):
+        done = pkb(word)
+        assert done.status == 0, done.err
+        assert "refuses the token of PKB_TOKEN" in done.err
+    done = pkb("runs", "--mine")
+    assert done.status == 3
+    assert "PKB_TOKEN" in done.err
+    done = pkb("cancel", run.pk)
+    assert done.status == 3
+    assert "expired" in done.err
+    assert "PKB_TOKEN" in done.err
+
+
+@pytest.mark.django_db(transaction=True)
 def test_what_the_site_knows_is_read(run: Run, pkb: Pkb) -> None:
     factory.finish(run, factory.make_report(run))
     assert "--- rank 0\ncompiled" in pkb("logs", run.pk).out
@@ -173,6 +194,7 @@ def test_what_the_site_knows_is_read(run: Run, pkb: Pkb) -> None:
     assert "Model One" in pkb("board").out
     assert pkb("board", "--csv").out.startswith("place,")
     assert pkb("board", "--harness", "nobody").status == 3
+    assert pkb("runs", "--verdict", "fine").status == 3
 
 
 def test_the_file_is_the_same_wherever_it_is_packed(db: None) -> None:
@@ -203,3 +225,8 @@ def test_each_shell_completes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert done.stdout.split() == ["--world-size", "cancel"]
     assert main(["completion", "zsh"]) == 0
     assert capsys.readouterr().out.startswith("autoload -U +X bashcompinit && bashcompinit\n")
+    assert main(["completion", "fish"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "from cancel'" in line] == [
+        "complete -c pkb -n '__fish_seen_subcommand_from cancel' -a '-h --help --json --site'"
+    ]

@@ -11,7 +11,9 @@ import pytest
 import problems
 from problems.__main__ import main
 from problems.catalogue import told
+from problems.environment import environment_text, of_release
 from problems.prompt import DIALECTS, FENCED, file_name, prompt, signature
+from problems.statement import listed
 from problems.topology import class_called, hardware_text, problem_text
 
 ASKED = {"backend": "cuda", "world_size": 4, "dtype": "bfloat16", "size": "standard"}
@@ -24,7 +26,10 @@ def of(name: str) -> dict[str, Any]:
 def prompted(problem: dict[str, Any], **other: Any) -> str:
     hardware = problem_text(class_called("h200x4"), problem)
     assert hardware
-    return prompt(problem, **{"hardware_text": hardware, **ASKED, **other})
+    asked = {**ASKED, **other}
+    versions = of_release("cuda", "4 x NVIDIA H200")
+    software = environment_text(versions, asked["backend"])
+    return prompt(problem, **{"hardware_text": f"{hardware} {software}", **asked})
 
 
 @pytest.mark.parametrize("name", problems.names())
@@ -34,7 +39,7 @@ def test_every_problem_tells_all_that_a_model_needs(name: str) -> None:
     for backend in DIALECTS:
         text = prompted(problem, backend=backend)
         for part in (
-            module.problem.statement,
+            listed(module.problem.statement),
             problem["reference_source"].rstrip(),
             hardware_text(class_called("h200x4")),
             f"Who exchanges data with whom: {module.problem.topology}.",

@@ -156,7 +156,11 @@ def test_an_agents_logs_become_attempts_without_its_keys(pkb: Pkb, tmp_path: Pat
         ({"a.txt": ""}, (), "has no folder of kernels"),
         ({f"{TREE}/helper.py": ""}, (), "is no kernel"),
         ({f"{TREE}/99_nothing_cuda.py": GOOD}, (), "There is no problem 99_nothing"),
-        ({"solutions_cuda/1_allreduce_cuda.py": GOOD}, (), "which model"),
+        (
+            {"solutions_cuda/1_allreduce_cuda.py": GOOD},
+            ("--harness", "agentic"),
+            "which model",
+        ),
         (
             {f"{TREE}/1_allreduce_cuda.py": GOOD, f"{TREE}x/2_allgather_cuda.py": GOOD},
             (),

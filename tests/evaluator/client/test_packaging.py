@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from evaluator import __version__
+
 ROOT = Path(__file__).resolve().parents[3]
 CLIENT = ROOT / "evaluator" / "client"
-SHARED = ("archive_names", "entry")  # what of the messages runs on Python 3.9, too
+SHARED = ("answers", "archive_names", "entry")  # what of the messages runs on Python 3.9, too
 OLD = [ROOT / "evaluator" / "messages" / f"{name}.py" for name in SHARED]
 # What is asked for only where there is Python 3.11.
 NEWER = {"messages.job", "messages.needs"}
@@ -23,9 +25,8 @@ NEWER = {"messages.job", "messages.needs"}
 @pytest.mark.parametrize("path", [*sorted(CLIENT.glob("*.py")), *OLD], ids=lambda path: path.stem)
 def test_a_module_is_read_by_python_3_9_and_imports_the_standard_library(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 9))
-    own = (
-        {one.stem for one in CLIENT.glob("*.py")} | NEWER | {f"messages.{name}" for name in SHARED}
-    )
+    shared = {f"messages.{name}" for name in SHARED}
+    own = {one.stem for one in CLIENT.glob("*.py")} | NEWER | shared | {*SHARED}
     for level, name in _imported(tree):
         known = own if level else sys.stdlib_module_names
         assert (name if level else name.partition(".")[0]) in known, name
@@ -60,6 +61,7 @@ def test_pip_makes_a_wheel_that_installs_pkb(tmp_path: Path) -> None:
     (tmp_path / "1_allreduce_cuda.py").write_text("def solution(tensor): ...\n")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path / 'installed')!r})\n"
+        "from pkb.client.arguments import version; print(version())\n"
         "from pkb.client.main import main; sys.exit(main(['check', '1_allreduce_cuda.py']))"
     )
     done = subprocess.run(
@@ -70,4 +72,5 @@ def test_pip_makes_a_wheel_that_installs_pkb(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{__version__}\n")
     assert "needs    GPUs that reach each other's memory, NCCL, nvcc" in done.stdout

@@ -106,6 +106,35 @@ def test_a_stored_token_belongs_to_its_site(
     assert "secret" not in "".join(capsys.readouterr())
 
 
+def test_a_refused_token_is_named_by_its_file_and_left_out(pkb: Pkb, capsys: Output) -> None:
+    good = Answer(value={"software_version": "1"})
+    line = {"kernel": "0" * 64, "id": RUN, "problem": "1", "verdict": "ok", "message": ""}
+    with site(good, refusal(401), Answer(value=line)) as asked:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PKB_TOKEN", "pkb_secret_of_mine")
+            assert pkb("login", asked.url) == 0
+        assert pkb("watch", RUN) == 4
+    sent = [headers.get("Authorization") for _, _, headers in asked.requests]
+    assert sent == ["Bearer pkb_secret_of_mine"] * 2 + [None]
+    told = capsys.readouterr().err
+    assert told.count("refuses the token of") == 1
+    assert "pkb/token. `pkb login http" in told
+
+
+def test_without_a_command_the_help_is_printed(pkb: Pkb, capsys: Output) -> None:
+    assert pkb() == 0
+    assert capsys.readouterr().out.startswith("usage: pkb")
+
+
+def test_a_published_row_is_marked(pkb: Pkb, capsys: Output) -> None:
+    row = {"model": "M", "place": 1}
+    rows = [row, {**row, "claimed": True}, {**row, "baseline": True}]
+    with site(Answer(value={"setting": None, "rows": rows})) as asked:
+        assert pkb("board", "--site", asked.url) == 0
+    kinds = [line.split()[3] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert kinds == ["-", "published", "baseline"]
+
+
 @pytest.mark.parametrize("token", ["two words", "a\nX-Other: b", "\x1b[2J"])
 def test_what_is_no_token_is_neither_sent_nor_shown(
     pkb: Pkb, monkeypatch: pytest.MonkeyPatch, capsys: Output, token: str

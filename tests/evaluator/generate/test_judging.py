@@ -13,7 +13,7 @@ from evaluator.generate import judging
 from evaluator.generate.judging import LocalJudge, Practice, Revision
 from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.job import Backend, Device, Dtype, Job, Placement
-from evaluator.messages.report import Report
+from evaluator.messages.report import Report, Trial, Verdict
 from tests.evaluator.generate.test_feedback import FAILED
 
 PRACTICE = Practice(
@@ -71,8 +71,27 @@ def test_ranks_are_placed_as_the_run_says(monkeypatch: pytest.MonkeyPatch) -> No
 def test_they_are_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = _failing(monkeypatch, *[EvaluatorError("noise")] * 9)
     with _judge() as judge, pytest.raises(EvaluatorError):
-        judge.judge(PRACTICE, KERNEL)
+        judge.judge(replace(PRACTICE, device=Device.CUDA), KERNEL)
     assert len(jobs) == 3
+    with _judge() as judge, pytest.raises(EvaluatorError):
+        judge.judge(PRACTICE, KERNEL)
+    assert len(jobs) == 7
+
+
+def test_a_host_that_cannot_time_says_whether_a_kernel_is_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def evaluate(job: Job, *_: object) -> Report:
+        if job.placement is Placement.FULL:
+            raise EvaluatorError("the judge was away for 9 s while it took times")
+        trial = Trial(trial=1, m=4, n=4, note="", checks=())
+        return replace(FAILED, verdict=Verdict.OK, setting=job.setting, trials=(trial,))
+
+    monkeypatch.setattr(judging, "evaluate", evaluate)
+    with _judge() as judge:
+        found, _ = judge.judge(PRACTICE, KERNEL)
+    assert (found.verdict, found.is_right, found.is_fast) == ("ok", True, False)
+    assert found.text.startswith("verdict: ok, not timed\ntiming: none, because this host is busy")
 
 
 def test_a_host_that_is_not_clean_judges_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

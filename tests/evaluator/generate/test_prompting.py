@@ -72,6 +72,8 @@ def test_every_text_is_used_by_some_recipe() -> None:
             words = ("--problems", "1", "--backend", backend, "--examples", examples, *GPU)
             used |= set(parts_of(plan(*words, "--harness", "agentic", "--shell")))
             used |= set(parts_of(plan(*words, "--harness", "repeated")))
+            pkb = plan(*words, "--harness", "repeated", "--prompt-style", "pkb")
+            used |= set(parts_of(pkb))
     assert used == {path.stem for path in FOLDER.glob("*.md")}
 
 
@@ -87,3 +89,28 @@ def test_an_agent_may_choose_no_more_than_the_run_has() -> None:
     (target,) = plan("--problems", "1", "--world-size", "4", "--size", "standard").targets
     assert target.choices.sizes == ("tiny", "standard")
     assert target.choices.world_sizes == (2, 4)
+
+
+@pytest.mark.parametrize("backend", ["cuda", "triton", "pytorch"])
+def test_pkbs_form_has_its_parts_and_no_others(backend: str) -> None:
+    words = ("--problems", "13", "--backend", backend, "--prompt-style", "pkb", *GPU)
+    own = plan(*words, "--harness", "one-shot")
+    text = _prompt(own)
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert [one for one in headings if one[:3] in ("# s", "# u", "## ")] == [
+        *("# system", "# user", "## Example", "## Program", "## Precision", "## Hardware"),
+        "## Answer",
+    ]
+    assert "dist.all_reduce(c)" in text
+    assert f"13_gemm_allreduce_{backend}.py" in text
+    assert "bound is" not in text
+    assert own.recipe == "pkb-one-shot"
+    bare = plan(*words, "--harness", "zero-shot")
+    assert bare.recipe == "pkb-zero-shot"
+    assert "## Example" not in _prompt(bare)
+    assert own.recipe_sha256 != bare.recipe_sha256
+
+
+def test_pkbs_form_is_of_one_answer() -> None:
+    with pytest.raises(ValueError, match="asks for one answer"):
+        plan("--problems", "1", "--prompt-style", "pkb", "--harness", "agentic")
