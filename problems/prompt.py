@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from textwrap import fill
 from typing import Any
 
-from problems.limits import TERMS, limits_of
+from .limits import TERMS, limits_of
 
 LINE = 100  # characters
 DIALECTS: Mapping[str, str] = {

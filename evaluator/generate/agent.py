@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evaluator.generate.answers import calls_in, find_kernel
+from evaluator.generate.answers import calls_in
 from evaluator.generate.attempt_loop import AttemptFailed, Course
 from evaluator.generate.exchange import Message, Reply, ToolCall
 from evaluator.generate.tools import DONE, result_of, tools_for
+from evaluator.messages.answers import find_kernel
 
 ANSWERS_A_STEP = 4  # judge, profile and read beside each write
 MOST_REFUSALS = 2

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluator.generate.answers import find_kernel
 from evaluator.generate.attempt_loop import AttemptFailed, Course
+from evaluator.messages.answers import find_kernel
 
 CUT_OFF = "length"
 

@@ -9,12 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evaluator.generate.answers import fault_of
 from evaluator.generate.attempt_loop import Course
 from evaluator.generate.exchange import Tool, ToolCall
 from evaluator.generate.judging import Practice
 from evaluator.generate.plan import AGENTIC, Plan
 from evaluator.generate.shell import MOST_COMMAND_BYTES
+from evaluator.messages.answers import fault_of
 from evaluator.messages.job import Dtype
 
 MOST_DIFF_LINES = 1500

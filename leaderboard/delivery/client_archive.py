@@ -23,6 +23,7 @@ CLIENT, MESSAGES = "evaluator/client", "evaluator/messages"
 # What says what a kernel defines and which hosts it needs.
 OF_MESSAGES = (
     "__init__.py",
+    "answers.py",
     "archive_names.py",
     "asked_first.py",
     "dead_branches.py",

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from evaluator.generate.answers import MAX_SOURCE_BYTES, calls_in, fault_of, find_kernel
+from evaluator.generate.answers import calls_in
+from evaluator.messages.answers import MAX_SOURCE_BYTES, fault_of, find_kernel
 
 CODE = "import torch\n\n\ndef solution(x):\n    return x\n"
 SHORT = "def solution(x):\n    return 'a draft'\n"
