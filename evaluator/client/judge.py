@@ -45,7 +45,7 @@ class BaseJudge:
 
     def __init__(self, reward: str | Reward, rewards_flagged: bool) -> None:
         self._reward, self._rewards_flagged = reward_called(reward), rewards_flagged
-        self._session, self._numbers = secrets.token_hex(6), count(1)
+        self.session, self._numbers = secrets.token_hex(6), count(1)
 
     def _flight(self) -> AnyFlight:
         raise NotImplementedError
@@ -117,7 +117,7 @@ class BaseJudge:
         return [found[str(item.id)] for item in named]
 
     def _named(self, given: Given) -> Item:
-        return as_item(given).named(f"{self._session}-{next(self._numbers)}")
+        return as_item(given).named(f"{self.session}-{next(self._numbers)}")
 
     def _result(self, item: Item, report: Mapping[str, Any]) -> Result:
         flagged = self._rewards_flagged

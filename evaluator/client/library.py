@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import rewards
 from .benchmark import Benchmark, BenchmarkProblem, Cost
+from .best import best
 from .failures import Failure, Misused, NoAnswer, Refused
 from .items import Item, Result, extract
 from .judge import Judge
@@ -21,6 +22,7 @@ __all__ = [
     "NoAnswer",
     "Refused",
     "Result",
+    "best",
     "extract",
     "rewards",
 ]

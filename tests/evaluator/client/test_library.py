@@ -234,7 +234,7 @@ def test_what_the_site_forgot_is_sent_again_and_given_up_at_last() -> None:
 
 
 class _Forgetful(dict[str, Any]):
-    def __ior__(self, other: Any) -> _Forgetful:  # type: ignore[override]
+    def __ior__(self, other: Any) -> _Forgetful:  # type: ignore[override,misc]
         return self
 
 
