@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 from evaluator.calibration.calibrate import calibrate
@@ -19,6 +20,7 @@ from evaluator.messages.needs import uses_triton
 from evaluator.messages.report import Progress, Report, Timing, Trial, Verdict
 from evaluator.sandbox import multicast_guard
 from evaluator.sandbox.selfcheck import check_host
+from evaluator.serve import serve
 
 _OTHER_TIMES = {"call": "nothing queued ahead", "series": "back to back"}
 
@@ -30,6 +32,9 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.command == "check":
         return _check(arguments.json)
     try:
+        if arguments.command == "serve":
+            serve(sys.stdin, partial(print, flush=True))
+            return 0
         if arguments.command == "calibrate":
             return _calibrate(arguments.world_size, arguments.out)
         job = _job(arguments)
@@ -62,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--backend", type=Backend, choices=list(Backend), default=Backend.PYTORCH)
     run.add_argument("--trials", type=int, default=6, help="correctness trials (default 6)")
     run.add_argument("--pretty", action="store_true", help="a summary instead of JSON")
+    commands.add_parser("serve", help="judge a kernel a line, for another program")
     check = commands.add_parser("check", help="what isolation this host really reaches, and why")
     check.add_argument("--json", action="store_true")
     measure = commands.add_parser("calibrate", help="what GPUs reach, beside their datasheet")

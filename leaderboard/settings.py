@@ -165,6 +165,7 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_RATES": {
         "read": env.text("THROTTLE_READ", "1200/min"),
         "submit": env.text("THROTTLE_SUBMIT", "120/hour"),
+        "training": env.text("THROTTLE_TRAINING", "600/min"),
     },
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "leaderboard.api.errors.handle",
@@ -194,6 +195,8 @@ PKB_POLL_S = env.number("PKB_POLL_S", 10)
 PKB_RERING_S = env.number("PKB_RERING_S", 30)
 PKB_HOST_SILENCE_S = env.number("PKB_HOST_SILENCE_S", 30)
 PKB_PRACTICE_RUNS = env.number("PKB_PRACTICE_RUNS", 16)
+PKB_TRAINING_IN_FLIGHT = env.number("PKB_TRAINING_IN_FLIGHT", 64)
+PKB_TRAINING_KEEP_S = env.number("PKB_TRAINING_KEEP_S", 3600)
 PKB_QUEUED_RUNS_PER_ACCOUNT = env.number("PKB_QUEUED_RUNS_PER_ACCOUNT", 2000)
 PKB_MAX_BODY_BYTES = env.number("PKB_MAX_BODY_BYTES", 16 << 20)
 PKB_MAX_ARCHIVE_BYTES = env.number("PKB_MAX_ARCHIVE_BYTES", 64 << 20)

@@ -15,8 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from problems.default_groups import with_default_groups
-from problems.spec import Cost, Dims, Problem
+from .default_groups import with_default_groups
+from .spec import Cost, Dims, Problem
 
 if TYPE_CHECKING:
     from torch import Tensor

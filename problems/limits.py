@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from problems.spec import ELEMENTS_AN_OUTLIER, OUTLIER_LIMIT, UPSTREAM_TOLERANCE
+from .spec import ELEMENTS_AN_OUTLIER, OUTLIER_LIMIT, UPSTREAM_TOLERANCE
 
 PATH = Path(__file__).with_name("compared.toml")
 TERMS = (

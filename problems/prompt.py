@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from textwrap import fill
 from typing import Any
 
-from problems.limits import TERMS, limits_of
-from problems.statement import listed
+from .limits import TERMS, limits_of
+from .statement import listed
 
 LINE = 100  # characters
 DIALECTS: Mapping[str, str] = {

@@ -32,9 +32,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI only a missing GPU, or what belongs to one, excuses a test."""
+    """In CI only a missing GPU, what belongs to one, or a framework of others excuses a test."""
     report = yield
-    needs_gpu = any(item.get_closest_marker(name) for name in ("gpu", "nvcc"))
+    needs_gpu = any(item.get_closest_marker(name) for name in ("gpu", "nvcc", "framework"))
     excused = hasattr(report, "wasxfail") or needs_gpu
     if IN_CI and report.skipped and not excused:
         report.outcome = "failed"

@@ -38,8 +38,8 @@ QUICK_FILES = {
     """,
     "tests/evaluator": """
         acceptance arguments baseline brokers canaries claims_and_text compat crowded_gpu
-        crowded_host diagnose early_sends facts host host_traces languages messages needs roofline
-        scan sealing stacks support timeline timing untrusted_bytes waits worker_states
+        crowded_host diagnose early_sends facts feedback host host_traces languages messages needs
+        roofline scan sealing stacks support timeline timing untrusted_bytes waits worker_states
     """,
 }
 LEFT_TO_TEST = tuple(

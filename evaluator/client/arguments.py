@@ -181,6 +181,13 @@ def _add_bundle(one: ArgumentParser) -> None:
     one.add_argument("-o", "--output", type=Path, default=Path(), help="folder or file")
 
 
+def _add_fetch(one: ArgumentParser) -> None:
+    one.add_argument("problem", help="number or slug")
+    one.add_argument("--best", action="store_true", help="the fastest correct kernel; needed")
+    one.add_argument("--hardware", help="as h200x2; default: the setting of the problem's page")
+    one.add_argument("-o", "--output", type=Path, help="default: 5_scatter_triton.py")
+
+
 def _add_compare(one: ArgumentParser) -> None:
     one.add_argument("kernels", nargs=2, metavar="KERNEL", help="the SHA-256 of its source")
 
@@ -211,6 +218,7 @@ COMMANDS: Mapping[str, tuple[str, Callable[[ArgumentParser], None]]] = {
     "withdraw": ("take a submission out of every ranking, for good", _add_withdraw),
     "rerun": ("queue again what is stale or ended without a result", _add_own),
     "board": ("show the leaderboard", _add_board),
+    "fetch": ("write the best kernel, with licence and origin", _add_fetch),
     "compare": ("set two kernels side by side", _add_compare),
     "diff": ("show in which lines the kernels of two runs differ", _add_diff),
     "convert": ("make an archive of what other harnesses leave", _add_convert),

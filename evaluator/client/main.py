@@ -7,7 +7,17 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 
-from . import completion, converting, login, owning, reading, skeletons, submitting, watching
+from . import (
+    completion,
+    converting,
+    fetching,
+    login,
+    owning,
+    reading,
+    skeletons,
+    submitting,
+    watching,
+)
 from .arguments import OFFLINE, parser
 from .console import note, say_json
 from .failures import MISUSED, NO_ANSWER, OK, Failure, Misused, NoAnswer
@@ -31,6 +41,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "withdraw": owning.withdraw,
     "rerun": owning.rerun,
     "board": reading.board,
+    "fetch": fetching.fetch,
     "compare": reading.compare,
     "diff": reading.diff,
     "convert": converting.convert,

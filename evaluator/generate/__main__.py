@@ -14,7 +14,7 @@ from evaluator.generate.budget import Purse, Spend
 from evaluator.generate.exchange import Endpoint, Misconfigured
 from evaluator.generate.host_versions import versions_of
 from evaluator.generate.journal import Diverged, read_events
-from evaluator.generate.judging import KernelJudge, LocalJudge
+from evaluator.generate.judging import HostJudge, KernelJudge
 from evaluator.generate.options import KEY_ENV, SITE, TOKEN_ENV, catalogue, changed, parser, plan_of
 from evaluator.generate.packing import archive
 from evaluator.generate.plan import (
@@ -166,7 +166,7 @@ def _judge(
             is_over=is_over,
         )
         return
-    judge = LocalJudge(is_over)
+    judge = HostJudge(is_over)
     try:
         yield judge
     finally:
@@ -180,7 +180,7 @@ def _shell(plan: Plan, purse: Purse, judge: KernelJudge | None) -> Iterator[Shel
         yield None
         return
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="shell") as own:
-        thread = judge.thread if isinstance(judge, LocalJudge) else own
+        thread = judge.thread if isinstance(judge, HostJudge) else own
         yield SandboxedShell(is_over=lambda: purse.over is not None, thread=thread)
 
 

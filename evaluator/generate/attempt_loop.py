@@ -15,11 +15,11 @@ from evaluator.generate.exchange import (
     Usage,
     canonical,
 )
-from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event, Exhausted, Journal
 from evaluator.generate.judging import KernelJudge, Practice, Revision
 from evaluator.generate.shell import Shell
 from evaluator.messages.codec import decode, encode
+from evaluator.messages.feedback import Feedback
 from evaluator.messages.job import source_digest
 from evaluator.messages.text import plain_text
 

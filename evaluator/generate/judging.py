@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from evaluator.evaluate import Cancelled, evaluate
-from evaluator.generate.feedback import Feedback, feedback
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.faults import DirtyHost, EvaluatorError
+from evaluator.messages.feedback import Feedback, feedback
 from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, limits_of
 from evaluator.messages.report import Progress, Report
 
@@ -49,7 +49,7 @@ class KernelJudge(Protocol):
         ...
 
 
-class LocalJudge:
+class HostJudge:
     """Judges on this host. Every run draws its own secret, as ranked runs do: what a kernel learns
     of the inputs of one is of no use in another.
 

@@ -11,10 +11,10 @@ from typing import TextIO
 
 from evaluator.generate.asking import spent_in
 from evaluator.generate.budget import Spend
-from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event
 from evaluator.generate.plan import Plan
 from evaluator.messages.codec import decode
+from evaluator.messages.feedback import Feedback
 from evaluator.messages.job import Placement
 
 EVERY_S = 0.5

@@ -22,10 +22,10 @@ from evaluator.client.transport import Answer, SiteAddress
 from evaluator.client.watching import ENDED, POLL_S, address
 from evaluator.evaluate import Cancelled
 from evaluator.generate.exchange import Misconfigured
-from evaluator.generate.feedback import Feedback, feedback, not_judged
 from evaluator.generate.judging import TRIES, Practice, Revision
 from evaluator.messages.codec import decode
 from evaluator.messages.faults import EvaluatorError
+from evaluator.messages.feedback import Feedback, feedback, not_judged
 from evaluator.messages.report import Report, Verdict
 
 # What the site refuses of a kernel, by the code of its answer; all else it refuses is our fault.

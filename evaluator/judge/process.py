@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import IO
 
@@ -89,7 +90,7 @@ def preload() -> None:
     from evaluator.oracle import group  # noqa: F401
 
 
-class Judge:
+class JudgeServer:
     """Keeps a judge's process between its runs."""
 
     def __init__(self, channel: IO[str]) -> None:
@@ -110,9 +111,11 @@ class Judge:
 
     def _judged(self, job: Job) -> Report:
         """Judge a job; in new processes again where ours fail beside the submission, which is to
-        blame if they do so again and again, and not without it on the same inputs."""
+        blame if they do so again and again, and not without it on the same inputs. A secret that
+        the job shares with others is read here, and goes on without the job."""
+        shared, job = job.secret, replace(job, secret=None)
         for _ in range(RUNS):
-            secret = secrets.token_bytes(16)
+            secret = bytes.fromhex(shared) if shared else secrets.token_bytes(16)
             try:
                 return self._run(job, partial(run_phases, baselines=self._baselines), secret)
             except BesideSubmission as error:
@@ -154,7 +157,7 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    own = Judge(channel)
+    own = JudgeServer(channel)
     try:
         own.serve(sys.stdin)
     except Exception as error:  # noqa: BLE001 - a process boundary: the supervisor raises it again

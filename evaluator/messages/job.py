@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+_SECRET = re.compile(r"[0-9a-f]{32}")
 LEAST_RANKS = 2  # one would have nobody to exchange anything with
 
 
@@ -99,8 +101,10 @@ class Setting:
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """Asks for one evaluation. `problem` is a slug such as `allreduce`; `source` the kernel's text.
+    `secret`, 16 bytes as hexadecimal, makes the inputs equal to those of other jobs that have it;
+    without one the judge draws its own.
 
-    Raises ValueError where a number is out of its range.
+    Raises ValueError where a number is out of its range, or the secret is none.
     """
 
     problem: str
@@ -114,6 +118,7 @@ class Job:
     placement: Placement = Placement.FULL
     trials: int = 6
     limits: Limits = field(default_factory=Limits)
+    secret: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.problem:
@@ -122,6 +127,8 @@ class Job:
             raise ValueError(f"world_size must be 2 to 64, not {self.world_size}")
         if not 1 <= self.trials <= 100:
             raise ValueError(f"trials must be 1 to 100, not {self.trials}")
+        if self.secret is not None and not _SECRET.fullmatch(self.secret):
+            raise ValueError("a job's secret has 32 hexadecimal digits")
 
     @property
     def setting(self) -> Setting:

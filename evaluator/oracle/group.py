@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.reduction import recv_handle, send_handle
@@ -49,7 +50,13 @@ class OracleGroup:
         self._workers.spent_s.clear()
         self._workers.share = 1.0
         own_job = replace(job, source="")
-        assigned = Assignment(job=own_job, problem=self.name, secret=secret, sides=self._sides)
+        assigned = Assignment(
+            job=own_job,
+            problem=self.name,
+            secret=secret,
+            canary_secret=secrets.token_bytes(16),
+            sides=self._sides,
+        )
         self._workers.send(assigned for _ in self._workers.pipes)
         for rank, pipe in enumerate(self._workers.pipes):
             with self._workers.reaching(rank, "begin"):

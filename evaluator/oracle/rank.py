@@ -42,6 +42,7 @@ class OracleRank:
     rank: int
     module: ProblemModule
     secret: bytes
+    canary_secret: bytes
     controls: dict[str, Control]
     device: torch.device = CPU
     groups: Mapping[str, dist.ProcessGroup] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class OracleRank:
     @cached_property
     def canaries(self) -> Canaries:
         """Return this rank's secret patterns."""
-        return Canaries(secret=self.secret, rank=self.rank)
+        return Canaries(secret=self.canary_secret, rank=self.rank)
 
     @cached_property
     def comparer(self) -> Comparer:

@@ -33,12 +33,13 @@ class WorkerSetup:
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """Begins a run: the secret that its inputs come from, and the sides, each with a control page
-    whose descriptors follow."""
+    """Begins a run: the secret that its inputs come from, that of its canaries, which no two runs
+    share, and the sides, each with a control page whose descriptors follow."""
 
     job: Job
     problem: str
     secret: bytes
+    canary_secret: bytes
     sides: tuple[str, ...]
 
 
@@ -108,6 +109,7 @@ def _begin(
         rank=setup.rank,
         module=module,
         secret=assigned.secret,
+        canary_secret=assigned.canary_secret,
         controls=controls,
         device=device,
         groups=mesh_groups(module.problem.mesh, dims, setup.rank, setup.world_size),

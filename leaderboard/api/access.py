@@ -109,6 +109,17 @@ class ReadThrottle(_Throttle):
         return request.method in SAFE_METHODS
 
 
+class TrainingThrottle(_Throttle):
+    """Bounds requests of training, in each process by itself: judgements in flight are its limit,
+    this one stops floods."""
+
+    scope = "training"
+    cache = caches["process"]
+
+    def applies_to(self, request: Request) -> bool:
+        return True
+
+
 class SubmitThrottle(_Throttle):
     """Counts in the cache that all processes share, one request of a person after the other."""
 

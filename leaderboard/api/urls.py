@@ -11,6 +11,7 @@ from leaderboard.api import (
     reading,
     run_list,
     schema,
+    training,
     worker,
     writing,
 )
@@ -38,6 +39,9 @@ urlpatterns = [
     path("runs/<uuid:run_id>", reading.run, name="api-run"),
     path("runs/<uuid:run_id>/report", reading.report, name="api-report"),
     path("runs/<uuid:run_id>/cancel", writing.cancel, name="api-cancel"),
+    path("training/batch", training.batch, name="api-training"),
+    path("training/results", training.results, name="api-training-results"),
+    path("training/cancel", training.cancelled, name="api-training-cancel"),
     path("leaderboard", reading.leaderboard, name="api-leaderboard"),
     path("status", reading.status, name="api-status"),
     path("worker/hello", worker.hello, name="worker-hello"),

@@ -25,8 +25,8 @@ from leaderboard.api.inputs import (
     validated,
 )
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import ApiToken, Run
-from leaderboard.runs import claims, evaluation
+from leaderboard.models import ApiToken, Judgement, Run
+from leaderboard.runs import claims, evaluation, training
 from leaderboard.runs.claims import Claimant, Holding
 from leaderboard.runs.hosts import Hello, record_hello, ring_next
 
@@ -70,8 +70,9 @@ def hello(fields: Validated, token: ApiToken) -> dict[str, object]:
 
 @worker_call(ClaimIn)
 def claim(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
+    desk = training if training.is_one(run_id) else claims
     try:
-        lease = claims.lease(run_id, Claimant(token=token, **fields))
+        lease = desk.lease(run_id, Claimant(token=token, **fields))
     except claims.OthersFirst:
         _ring_next(run_id)
         raise
@@ -85,6 +86,9 @@ def claim(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]
 
 @worker_call(HeartbeatIn)
 def heartbeat(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
+    if training.is_one(run_id):
+        training.check_enabled(run_id)
+        return {"cancel": training.heartbeat(run_id, _holding(fields, token))}
     claims.check_enabled(run_id)
     cancel = evaluation.heartbeat(run_id, _holding(fields, token), fields["progress"])
     return {"cancel": cancel}
@@ -92,8 +96,12 @@ def heartbeat(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, obj
 
 @worker_call(FinishIn, most_bytes=None)
 def finish(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
-    claims.check_enabled(run_id)
-    evaluation.finish(run_id, _holding(fields, token), fields["report"])
+    if training.is_one(run_id):
+        training.check_enabled(run_id)
+        training.finish(run_id, _holding(fields, token), fields["report"])
+    else:
+        claims.check_enabled(run_id)
+        evaluation.finish(run_id, _holding(fields, token), fields["report"])
     _ring_next(run_id)
     return {}
 
@@ -101,6 +109,10 @@ def finish(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object
 @worker_call(FailIn)
 def fail(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
     """Report that the evaluation failed for a reason that is not the kernel's."""
+    if training.is_one(run_id):
+        training.check_enabled(run_id)
+        training.fail(run_id, _holding(fields, token))
+        return {}
     claims.check_enabled(run_id)
     evaluation.fail(run_id, _holding(fields, token), fields["error"])
     return {}
@@ -108,7 +120,9 @@ def fail(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
 
 def _ring_next(run_id: UUID) -> None:
     """Tell workers of that run's hardware what goes first now."""
-    ring_next(Run.objects.values_list("hardware_id", flat=True).get(pk=run_id))
+    for model in (Run, Judgement):
+        for queue in model.objects.filter(pk=run_id).values_list("hardware_id", flat=True):
+            ring_next(queue)
 
 
 def _holding(fields: Validated, token: ApiToken) -> Holding:

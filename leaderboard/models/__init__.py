@@ -25,6 +25,7 @@ from leaderboard.models.sources import FoundLanguages, Source
 from leaderboard.models.submissions import Kernel, Submission
 from leaderboard.models.summaries import LeaderboardRow, ProblemAggregate, Summary
 from leaderboard.models.teams import Invitation, Membership, Role, Team
+from leaderboard.models.training import Judgement, TrainingGroup
 
 __all__ = [
     "ApiToken",
@@ -40,6 +41,7 @@ __all__ = [
     "HostState",
     "Invitation",
     "JudgeUse",
+    "Judgement",
     "Kernel",
     "LanguageModel",
     "LeaderboardRow",
@@ -63,6 +65,7 @@ __all__ = [
     "Submission",
     "Summary",
     "Team",
+    "TrainingGroup",
     "Transcript",
     "Trust",
     "Visibility",

@@ -6,6 +6,7 @@ import json
 import uuid
 import zlib
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from django.db import models
 from django.db.models import Case, F, Q, When
@@ -54,6 +55,7 @@ A_BOUND = Q(bound_us__isnull=False, bound_us__gte=0, limiter__isnull=False)
 # Not a plain condition, for which SQLite would read all that is public and sort it; nor one on a
 # function, of which PostgreSQL thinks that it hardly ever holds, and does the same.
 IS_PUBLIC = Case(When(kernel__submission__visibility=Visibility.PUBLIC, then=True), default=False)
+Rows = TypeVar("Rows", bound=models.QuerySet[Any])
 JUDGED = Q(finished_at__isnull=False, verdict__isnull=False)
 
 
@@ -63,6 +65,15 @@ def ruled_on(run: str = "pk", source: str = "kernel__source") -> Q:
     own = Ruling.objects.order_by()
     runs, sources = own.filter(source=None).values("run"), own.filter(run=None).values("source")
     return Q((f"{run}__in", runs)) | Q((f"{source}__in", sources))
+
+
+def fitting(rows: Rows, abilities: Iterable[str] | None) -> Rows:
+    """Return those of rows with `placement` and `needs` that RunQuerySet.fit_for describes."""
+    for name in sorted(BETWEEN_GPUS):
+        rows = rows.exclude(placement=Placement.SHARED, needs__contains=f" {name} ")
+    for name in sorted(set() if abilities is None else set(Ability) - set(abilities)):
+        rows = rows.exclude(needs__contains=f" {name} ")
+    return rows
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -117,12 +128,7 @@ class RunQuerySet(models.QuerySet["Run"]):
     def fit_for(self, abilities: Iterable[str] | None) -> RunQuerySet:
         """Return runs that need no more than a host has; all for one that did not tell, but those
         whose ranks share a GPU and need what lies between GPUs."""
-        found = self
-        for name in sorted(BETWEEN_GPUS):
-            found = found.exclude(placement=Placement.SHARED, needs__contains=f" {name} ")
-        for name in sorted(set() if abilities is None else set(Ability) - set(abilities)):
-            found = found.exclude(needs__contains=f" {name} ")
-        return found
+        return fitting(self, abilities)
 
     def delete(self) -> tuple[int, dict[str, int]]:
         raise AppendOnlyError("runs are kept: invalidate their submission instead")

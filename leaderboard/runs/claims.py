@@ -17,7 +17,7 @@ from evaluator import Backend, Device, Dtype, Job, Profile, limits_of
 from evaluator.messages.codec import encode
 from evaluator.messages.job import Placement
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import ApiToken, HostState, Run, Status, WorkerHost
+from leaderboard.models import ApiToken, HostState, Judgement, Run, Status, WorkerHost
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
 from leaderboard.models.waiting import has_to_wait
 
@@ -101,7 +101,7 @@ def lease(run_id: UUID, by: Claimant) -> Lease:
         if run.status == Status.QUEUED and has_to_wait(run, told):
             raise OthersFirst
         with transaction.atomic():
-            _check_share(by, told)
+            check_share(by, told)
             holding = _leased(run, by, told)
     except (OutOfService, OthersFirst, HoldsEnough):
         Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # others hear at the next sweep
@@ -109,12 +109,13 @@ def lease(run_id: UUID, by: Claimant) -> Lease:
     return Lease(job=_job(run), holding=holding, tries=run.tries + 1)
 
 
-def _check_share(by: Claimant, told: WorkerHost) -> None:
-    """Raise HoldsEnough for a host that has a run for each of its groups of GPUs. Other claims of
-    it wait for the transaction: two at once would count alike."""
+def check_share(by: Claimant, told: WorkerHost) -> None:
+    """Raise HoldsEnough for a host that has a run, or a judgement of training, for each of its
+    groups of GPUs. Other claims of it wait for the transaction: two at once would count alike."""
     list(WorkerHost.objects.select_for_update().filter(pk=told.pk).values_list("pk"))
-    own = Run.objects.running().filter(hardware=told.queue, host=by.host, lease_until__gte=Now())
-    if own.count() >= by.token.groups:
+    held = {"hardware": told.queue, "host": by.host, "lease_until__gte": Now()}
+    own = Run.objects.running().filter(**held).count()
+    if own + Judgement.objects.running().filter(**held).count() >= by.token.groups:
         raise HoldsEnough
 
 

@@ -14,8 +14,18 @@ from django.db.models.functions import Now
 
 from leaderboard.kit.doorbells import Bell, ring
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import ApiToken, DataVersion, Decline, Hardware, Run, WorkerHost
+from leaderboard.models import (
+    ApiToken,
+    DataVersion,
+    Decline,
+    Hardware,
+    Judgement,
+    Run,
+    TrainingGroup,
+    WorkerHost,
+)
 from leaderboard.models.waiting import first_of, offered, used_lately
+from leaderboard.runs import training
 from leaderboard.runs.evaluation import give_up_lost
 from leaderboard.runs.notices import deliver_later
 from leaderboard.runs.report_checks import fits_class
@@ -112,6 +122,9 @@ def sweep() -> int:
     Returns for how many runs they were told; only for what a living host may take that serves.
     """
     give_up_lost()
+    training.give_up_lost()
+    Judgement.objects.expire()
+    TrainingGroup.objects.expire()
     embargo.publish_due()
     alive: dict[str, list[WorkerHost]] = {}
     for host in WorkerHost.objects.serving():
@@ -131,7 +144,19 @@ def _to_ring(queue: str, hosts: list[WorkerHost]) -> Iterator[Bell]:
     most = RINGS_PER_HOST * len(hosts)
     # Host by host: what one of them declined must not hide from it what is further back.
     found = [first_of(offered(waiting, host), used, most) for host in hosts]
-    for run_id in dict.fromkeys(chain.from_iterable(found)):
+    runs = dict.fromkeys(chain.from_iterable(found))
+    for run_id in runs:
         # Only one of several sweeps at the same moment gets to ring.
         if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=Now()):
             yield run_id, queue
+    if len(runs) < most:
+        yield from _training_to_ring(queue, hosts, quiet, most - len(runs))
+
+
+def _training_to_ring(queue: str, hosts: list[WorkerHost], quiet: Q, most: int) -> Iterator[Bell]:
+    """Yield what training waits for: after all runs."""
+    waiting = Judgement.objects.queued().filter(hardware=queue)
+    found = [waiting.fit_for(host.abilities).next_ids(most) for host in hosts]
+    for one in dict.fromkeys(chain.from_iterable(found)):
+        if Judgement.objects.queued().filter(quiet, pk=one).update(rung_at=Now()):
+            yield one, queue

@@ -28,7 +28,7 @@ def check_quota(owner: AbstractBaseUser, more: int) -> None:
     if more > most:
         message = f"These are {more} kernels; {most} practice runs may wait or run at a time."
         raise RequestError("practice_quota", message, "Hand in fewer at a time, or for ranking.")
-    own = Run.objects.filter(kernel__submission__owner__in=_in_turn(owner), status__in=OPEN)
+    own = Run.objects.filter(kernel__submission__owner__in=in_turn(owner), status__in=OPEN)
     there = own.filter(kernel__submission__is_practice=True).count()
     if there + more > most:
         message = f"{there} practice runs of yours wait or run, teams included; {most} may."
@@ -42,13 +42,13 @@ def check_queue(owner: AbstractBaseUser, more: int) -> None:
     if more > most:
         message = f"These are {more} kernels; {most} runs of an account may wait at a time."
         raise RequestError("queue_quota", message, "Hand in fewer at a time.")
-    there = Run.objects.queued().filter(kernel__submission__owner__in=_in_turn(owner)).count()
+    there = Run.objects.queued().filter(kernel__submission__owner__in=in_turn(owner)).count()
     if there + more > most:
         message = f"{there} runs of yours wait, teams included, and {more} would come; {most} may."
         raise QuotaSpent("queue_quota", message)
 
 
-def _in_turn(owner: AbstractBaseUser) -> list[int]:
+def in_turn(owner: AbstractBaseUser) -> list[int]:
     """Return the accounts whose runs count together. Has a second request of the same moment
     counted after the first, and after a ban. Raises RequestError for an account that was closed
     meanwhile."""

@@ -251,7 +251,7 @@ def errors_beside_are_ours() -> None:
     """Where ours fail beside a submission, as they do here once, that is our error."""
     bereaved()
     replace(
-        process.Judge,
+        process.JudgeServer,
         "_judged",
         lambda self, job: self._run(
             job, partial(phases.run_phases, baselines=self._baselines), bytes(16)

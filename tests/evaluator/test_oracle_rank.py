@@ -77,6 +77,7 @@ class Scene:
             rank=0,
             module=module,
             secret=b"secret",
+            canary_secret=b"another",
             controls={"submission": Control(sealed_memfd("test", CONTROL_BYTES))},
         )
         _, nbytes = self.judge.prepare("key", list(specs), True, 0, 0)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evaluator.generate.__main__ import main
-from evaluator.generate.feedback import feedback
+from evaluator.messages.feedback import feedback
 from evaluator.messages.report import Environment, RankLog, Report, Trial, Verdict
 from leaderboard.kit.doorbells import Bell
 from leaderboard.models import ApiToken, Problem, Run, Scope, Submission

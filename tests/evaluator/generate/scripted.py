@@ -12,7 +12,6 @@ from typing import Any
 from evaluator.generate.attempt_loop import AttemptTask, Course
 from evaluator.generate.budget import Purse
 from evaluator.generate.exchange import Ask, Reply, ToolCall, Usage
-from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event, Journal
 from evaluator.generate.judging import KernelJudge, Practice, Revision
 from evaluator.generate.options import catalogue, parser, plan_of
@@ -30,6 +29,7 @@ from evaluator.generate.prompting import prompt_of
 from evaluator.generate.running import Means, make, purse_of
 from evaluator.generate.scrubbing import scrubber
 from evaluator.generate.shell import Shell
+from evaluator.messages.feedback import Feedback
 
 KERNEL = "import torch\n\n\ndef solution(tensor):\n    return tensor.clone()\n"
 FENCED = f"Here it is:\n```python\n{KERNEL}```\n"

@@ -10,11 +10,11 @@ import pytest
 
 from evaluator.evaluate import Cancelled
 from evaluator.generate import judging
-from evaluator.generate.judging import LocalJudge, Practice, Revision
+from evaluator.generate.judging import HostJudge, Practice, Revision
 from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.job import Backend, Device, Dtype, Job, Placement
 from evaluator.messages.report import Report, Trial, Verdict
-from tests.evaluator.generate.test_feedback import FAILED
+from tests.evaluator.test_feedback import FAILED
 
 PRACTICE = Practice(
     problem="allreduce",
@@ -29,8 +29,8 @@ KERNEL = Revision(source="a kernel")
 
 
 @contextmanager
-def _judge(*, is_over: bool = False) -> Iterator[LocalJudge]:
-    judge = LocalJudge(lambda: is_over)
+def _judge(*, is_over: bool = False) -> Iterator[HostJudge]:
+    judge = HostJudge(lambda: is_over)
     try:
         yield judge
     finally:

@@ -6,11 +6,11 @@ import io
 import threading
 
 from evaluator.generate.budget import Spend
-from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event
 from evaluator.generate.plan import Plan
 from evaluator.generate.progress import Board, Outcome, outcome_of, summary
 from evaluator.messages.codec import encode
+from evaluator.messages.feedback import Feedback
 from tests.evaluator.generate.scripted import plan
 
 PLAN = plan("--problems", "1,2,3,13", "--price", "1,1,1")

@@ -9,14 +9,14 @@ import pytest
 
 from evaluator.evaluate import Cancelled
 from evaluator.generate.exchange import Misconfigured
-from evaluator.generate.feedback import Feedback, feedback
 from evaluator.generate.judging import Revision
 from evaluator.generate.site_judge import SiteJudge, site_of
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import EvaluatorError
+from evaluator.messages.feedback import Feedback, feedback
 from tests.evaluator.client.scripted import RUN, Answer, Asked, run, site
-from tests.evaluator.generate.test_feedback import FAILED
 from tests.evaluator.generate.test_judging import PRACTICE
+from tests.evaluator.test_feedback import FAILED
 
 TOKEN = "pkb_a-token-that-nobody-may-see"
 KERNEL = Revision(source="def solution(x): ...", attempt=2, step=3)

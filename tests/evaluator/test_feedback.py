@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evaluator.generate.feedback import EVIDENCE_CHARS, LOG_CHARS, feedback
+from evaluator.messages.feedback import EVIDENCE_CHARS, LOG_CHARS, feedback
 from evaluator.messages.job import Job, Placement
 from evaluator.messages.profile import (
     EventKind,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from evaluator.messages.job import Placement
 from evaluator.messages.profile import RankTimeline
@@ -18,6 +19,7 @@ from evaluator.messages.report import Phase, Report, Trial, Verdict
 from evaluator.messages.text import plain_text
 
 EVIDENCE_CHARS, LOG_CHARS, TOP_EVENTS, MOST_LINES = 300, 3000, 5, 32
+TIMES = ("kernel_us", "baseline_us", "speedup", "speedup_low", "speedup_high")
 NO_PROFILE = "there is no profile: only right kernels have one"
 # A number with a fraction or an exponent, as elements are printed; lengths and line numbers stay.
 _VALUE = re.compile(
@@ -73,6 +75,28 @@ def feedback(report: Report, *, is_too_busy: bool = False) -> Feedback:
         speedup=report.timing.speedup if report.timing else None,
         speedup_low=report.timing.speedup_low if report.timing else None,
     )
+
+
+def training_report(report: Report) -> dict[str, Any]:
+    """Return what training is told of a report: numbers and the feedback, no log, and no word of a
+    kernel that may have been given inputs."""
+    said, timing, bounds = feedback(report), report.timing, report.floors
+    return {
+        "verdict": said.verdict,
+        "phase": None if report.phase is None else str(report.phase),
+        "ranks": list(report.ranks),
+        "flags": list(report.flags),
+        **{name: getattr(timing, name) if timing else None for name in TIMES},
+        "bound_us": bounds.bound_us if bounds else None,
+        "limiter": bounds.limiter if bounds else None,
+        "utilisation": report.utilisation,
+        "trials": len(report.trials),
+        "trials_passed": sum(trial.passed for trial in report.trials),
+        "phase_s": dict(report.phase_s),
+        "judge_version": report.judge_version,
+        "feedback": said.text,
+        "profile": said.profile,
+    }
 
 
 def not_judged(verdict: Verdict, why: str) -> Feedback:

@@ -1,0 +1,147 @@
+"""Keeps judgements in flight at a site: sends batches, fetches answers, is patient."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from .failures import Failure, Refused
+from .items import Item, not_sent
+from .transport import SiteAddress
+
+BATCH, RESULTS, CANCEL = (f"/api/v1/training/{name}" for name in ("batch", "results", "cancel"))
+HEADERS = {"Content-Type": "application/json"}
+BATCH_ITEMS, BATCH_BYTES = 16, 8 << 20
+WAIT_S, PAUSE_S, LONGEST_PAUSE_S = 10.0, 0.5, 30.0
+MOST_LOST = 3
+Answered = tuple[Item, Mapping[str, Any]]
+
+
+class Flight:
+    """Holds items from `add` until their report is taken. `most` may be in flight at once.
+
+    `send` and `fetch` may be called by two threads at once. Where the site is away or full they ask
+    again for `patience_s`; then they raise Failure. All that is asked may be asked twice.
+    """
+
+    def __init__(self, site: SiteAddress, most: int, patience_s: float) -> None:
+        self._site, self._most, self._patience_s = site, most, patience_s
+        self._unsent: deque[Item] = deque()
+        self._out: dict[str, Item] = {}
+        self._lost: dict[str, int] = {}
+        self._answered: deque[Answered] = deque()
+        self.is_ended = False
+
+    @property
+    def has_room(self) -> bool:
+        """Return True if one more may be added."""
+        return len(self._unsent) + len(self._out) < self._most
+
+    @property
+    def has_unsent(self) -> bool:
+        """Return True if `send` has something to send."""
+        return bool(self._unsent)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return True if `fetch` has something to fetch."""
+        return bool(self._out)
+
+    def add(self, item: Item) -> None:
+        """Take an item with an id; a kernel that cannot run is answered here. Raises ValueError
+        for an id that is in flight."""
+        if item.id in self._out or any(item.id == each.id for each in self._unsent):
+            raise ValueError(f"the id {item.id} is in flight")
+        if (report := not_sent(item)) is not None:
+            self._answered.append((item, report))
+        else:
+            self._unsent.append(item)
+
+    def take(self) -> list[Answered]:
+        """Return what was answered since the last call."""
+        found = []
+        while self._answered:
+            found.append(self._answered.popleft())
+        return found
+
+    def send(self) -> None:
+        """Send the items that wait, one batch of them."""
+        items, size = list[Item](), 0
+        while self._unsent and len(items) < BATCH_ITEMS and size < BATCH_BYTES:
+            items.append(self._unsent.popleft())
+            size += len(items[-1].source or "")
+        named = {str(item.id): item for item in items}
+        try:
+            answer = self._asked(BATCH, {"items": [item.wire() for item in items]})
+        except Failure:
+            self._unsent.extendleft(reversed(items))
+            raise
+        for told in answer["items"]:
+            item = named[told["id"]]
+            if told["status"] == "accepted":
+                self._out[told["id"]] = item
+            else:
+                self._answered.append((item, _refused(told["error"])))
+
+    def fetch(self) -> None:
+        """Fetch reports; wait until there is one, for some seconds."""
+        ids = list(self._out)
+        answer = self._asked(RESULTS, {"ids": ids, "wait_s": WAIT_S})
+        for told in answer["results"]:
+            item = self._out.pop(told["id"], None)
+            if item is not None:
+                self._answered.append((item, told["report"]))
+        for key in answer["unknown"]:
+            self._again(key)
+        if not answer["results"]:
+            time.sleep(PAUSE_S)
+
+    def cancel(self) -> None:
+        """Have the site forget what nobody has begun; asks once."""
+        self.is_ended = True
+        if ids := list(self._out):
+            with contextlib.suppress(Failure):
+                self._site.post(CANCEL, json.dumps({"ids": ids}).encode(), HEADERS)
+
+    def _again(self, key: str) -> None:
+        """Send an item again that the site has forgotten; give it up after some times."""
+        item = self._out.pop(key, None)
+        if item is None:
+            return
+        self._lost[key] = self._lost.get(key, 0) + 1
+        if self._lost[key] < MOST_LOST:
+            self._unsent.append(item)
+        else:
+            said = "the site forgot it: its results expire"
+            self._answered.append((item, {"verdict": "lost", "feedback": said}))
+
+    def _asked(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Return the answer to what may be asked twice."""
+        data, pause_s = json.dumps(body).encode(), PAUSE_S
+        until_s = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return self._site.post(path, data, HEADERS).json()
+            except Failure as failure:
+                wait_s = failure.retry_after_s or pause_s
+                late = time.monotonic() + wait_s > until_s
+                if self.is_ended or late or not (failure.is_passing or _is_full(failure)):
+                    raise
+            time.sleep(wait_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def _is_full(failure: Failure) -> bool:
+    return isinstance(failure, Refused) and failure.code == "training_quota"
+
+
+def _refused(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the report of an item that the site did not take: the kernel is to blame where it has
+    no entry point, and whoever asked for anything else."""
+    said = f"{error['message']} {error['fix']}"
+    verdict = "missing_entry_point" if error["code"] == "no_entry_point" else "refused"
+    return {"verdict": verdict, "phase": "build", "code": error["code"], "feedback": said}
