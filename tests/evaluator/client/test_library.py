@@ -21,6 +21,7 @@ from evaluator.client.judge import BaseJudge, Judge
 from evaluator.client.transport import Answer
 from evaluator.diagnosis.scan import PATTERNS
 from evaluator.messages.report import Phase, Verdict
+from problems.statement import listed
 
 CODE = "def solution(tensor):\n    return tensor\n"
 VERDICTS = [str(verdict) for verdict in Verdict]
@@ -42,7 +43,7 @@ def test_the_benchmark_is_whole_and_says_what_is_near() -> None:
 def test_every_problem_has_a_prompt_and_costs(backend: str) -> None:
     for each in Benchmark().values():
         text = each.prompt(backend=backend, hardware="h200x4")
-        assert each.statement in text
+        assert listed(each.statement) in text
         assert each.signature in text
         assert each.cost("tiny", each.world_sizes[0]).hbm_bytes > 0
     with pytest.raises(ValueError, match="no hardware"):
