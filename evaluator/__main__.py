@@ -17,6 +17,7 @@ from evaluator.messages.codec import encode
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, Profile, limits_of
 from evaluator.messages.needs import uses_triton
+from evaluator.messages.source_files import read_kernel
 from evaluator.messages.report import Progress, Report, Timing, Trial, Verdict
 from evaluator.sandbox import multicast_guard
 from evaluator.sandbox.selfcheck import check_host
@@ -51,7 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="judge a kernel against a problem")
     run.add_argument("problem", help="slug or number, such as allreduce or 1")
-    run.add_argument("kernel", type=Path, help="a Python file that defines solution(...)")
+    run.add_argument(
+        "kernel", type=Path, help="a Python file that defines solution(...), or a folder"
+    )
     run.add_argument("--world-size", type=int, default=2, help="ranks (default 2)")
     run.add_argument("--size", default="tiny", help="named size of the problem (default tiny)")
     run.add_argument("--dtype", type=Dtype, choices=list(Dtype), default=Dtype.FLOAT32)
@@ -77,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _job(arguments: argparse.Namespace) -> Job:
-    source = arguments.kernel.read_text(encoding="utf-8")
+    source = read_kernel(arguments.kernel)
     is_interpreted = arguments.device is Device.CPU and uses_triton(source)
     usual = Placement.SHARED if is_interpreted else Placement.FULL
     return Job(

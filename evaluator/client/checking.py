@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ..messages.entry import ENTRY, UNREADABLE, has_entry, parsed
+from ..messages.source_files import MOST_BYTES, Part, is_joined, parts_of
 from .catalogue import BACKENDS, CPU_BACKENDS, Parameter, Problem, importable, problem_called
 from .failures import Misused
 from .sources import MAX_SOURCE_BYTES, Member, Named, named
@@ -105,8 +106,9 @@ def _problem(
 
 
 def _text(data: bytes) -> tuple[str | None, list[Finding]]:
-    if len(data) > MAX_SOURCE_BYTES:
-        return None, [Finding(REFUSED, f"it is larger than {MAX_SOURCE_BYTES >> 10} KiB")]
+    most = MOST_BYTES if is_joined(data) else MAX_SOURCE_BYTES
+    if len(data) > most:
+        return None, [Finding(REFUSED, f"it is larger than {most >> 10} KiB")]
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -117,6 +119,8 @@ def _text(data: bytes) -> tuple[str | None, list[Finding]]:
 
 
 def _entry_findings(source: str, problem: Problem | None, *, is_alone: bool) -> list[Finding]:
+    if parts := parts_of(source):
+        return _manifest_findings(parts)
     if not has_entry(source):
         kind = REFUSED if is_alone else FAILS
         return [Finding(kind, f"it never defines `{ENTRY}`")]
@@ -132,6 +136,26 @@ def _entry_findings(source: str, problem: Problem | None, *, is_alone: bool) -> 
     if problem is None:
         return found
     return found + signature_findings(defined[-1].args, problem.parameters)
+
+
+def _manifest_findings(parts: list[Part]) -> list[Finding]:
+    """Return what is wrong with `pkb.toml`, and which files do not parse."""
+    found = []
+    for part in parts:
+        try:
+            if part.path.endswith(".py"):
+                parsed(part.text)
+        except UNREADABLE as error:
+            found.append(Finding(FAILS, f"{part.path} does not parse: {error}"))
+    if sys.version_info < (3, 11):
+        return [*found, Finding(NOTE, "pkb.toml is read by Python 3.11 or newer")]
+    from ..messages.manifest import BadManifestError, manifest_of
+
+    try:
+        manifest_of(parts)
+    except BadManifestError as error:
+        found += [Finding(REFUSED, f"pkb.toml: {fault}") for fault in error.faults]
+    return found
 
 
 def _import_findings(body: list[ast.stmt]) -> list[Finding]:

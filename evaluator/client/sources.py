@@ -9,11 +9,12 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Collection, Iterator
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple
 
 from ..messages.archive_names import is_kernel, path_inside
+from ..messages.source_files import folder_of, joined, kernel_folders
 from .catalogue import BACKENDS
 from .failures import Misused
 
@@ -128,14 +129,28 @@ def is_archive(path: Path) -> bool:
 
 
 def members(path: Path) -> list[Member]:
-    """Return the kernels of a file, a folder or an archive. Raises Misused."""
+    """Return the kernels of a file, a folder or an archive. Raises Misused.
+
+    A kernel of several files is one text, whose path is that of its folder and `.py`.
+    """
     if path.is_dir():
         found = folder_members(path)
     elif is_archive(path):
         found = list(_archive_members(path))
     else:
         found = [Member(PurePosixPath(path.name), read(path))]
-    return [member for member in found if is_kernel(member.path)]
+    folders = kernel_folders(member.path for member in found)
+    whole = [_whole(PurePosixPath(folder), found) for folder in folders]
+    alone = [one for one in found if not any(above in folders for above in one.path.parents)]
+    return [*(one for one in alone if is_kernel(one.path)), *whole]
+
+
+def _whole(folder: PurePosixPath, found: list[Member]) -> Member:
+    own = [member for member in found if folder_of(member.path, [folder])]
+    files = {
+        one.path.relative_to(folder).as_posix(): one.data.decode(errors="replace") for one in own
+    }
+    return Member(folder.with_name(f"{folder.name}.py"), joined(files).encode())
 
 
 def read(path: Path, most: int = MAX_TOTAL_BYTES) -> bytes:
@@ -157,9 +172,11 @@ def folder_members(folder: Path) -> list[Member]:
     manifest = folder / MANIFEST
     is_attempts = manifest.is_file() and b'"pkb-attempts/' in read(manifest)
     found, room = [], {True: MAX_TRANSCRIPTS_BYTES, False: MAX_TOTAL_BYTES}
-    for path in sorted(folder.rglob("*")):
+    paths = sorted(folder.rglob("*"))
+    folders = kernel_folders(path.relative_to(folder) for path in paths)
+    for path in paths:
         below = path.relative_to(folder)
-        belongs = is_kernel(below) or (is_attempts and _is_of_attempts(below))
+        belongs = _is_wanted(below, folders) or (is_attempts and _is_of_attempts(below))
         if not belongs or not path.is_file() or any(part[0] == "." for part in below.parts):
             continue
         if path.is_symlink():
@@ -173,6 +190,13 @@ def folder_members(folder: Path) -> list[Member]:
     if not found:
         raise Misused(f"{folder} has no kernel.", "Kernels are called 1_allreduce_cuda.py.")
     return found
+
+
+def _is_wanted(path: PurePath, folders: Collection[PurePath]) -> bool:
+    """Return True for a kernel, and for a file of one that has several."""
+    if any(above in folders for above in path.parents):
+        return folder_of(path, folders) is not None
+    return is_kernel(path)
 
 
 def _is_of_attempts(below: Path) -> bool:
@@ -192,9 +216,10 @@ def _archive_members(path: Path) -> Iterator[Member]:
 
 def _of_zip(packed: io.BytesIO) -> Iterator[Member]:
     with zipfile.ZipFile(packed) as archive:
-        for entry in archive.infolist():
-            path = _inside(entry.orig_filename)
-            if not is_kernel(path) or entry.is_dir():
+        entries = [(entry, _inside(entry.orig_filename)) for entry in archive.infolist()]
+        folders = kernel_folders(path for _, path in entries)
+        for entry, path in entries:
+            if not _is_wanted(path, folders) or entry.is_dir():
                 continue
             if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
                 raise Misused(f"{path} {NO_FILE}", PUT_FILE)
@@ -204,9 +229,10 @@ def _of_zip(packed: io.BytesIO) -> Iterator[Member]:
 
 def _of_tar(packed: io.BytesIO) -> Iterator[Member]:
     with tarfile.open(fileobj=packed, mode="r:gz") as archive:
-        for entry in archive:
-            path = _inside(entry.name)
-            if not is_kernel(path) or entry.isdir():
+        members = [(entry, _inside(entry.name)) for entry in archive]
+        folders = kernel_folders(path for _, path in members)
+        for entry, path in members:
+            if not _is_wanted(path, folders) or entry.isdir():
                 continue
             file = archive.extractfile(entry) if entry.isreg() else None
             if file is None:

@@ -7,8 +7,8 @@ The client has this module too, so it runs on Python 3.9.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
 MANIFEST = "pkb.toml"
@@ -33,6 +33,22 @@ def is_path(path: str) -> bool:
     return known and len(path) <= MOST_PATH_CHARS and _PATH.fullmatch(path) is not None
 
 
+def kernel_folders(paths: Iterable[PurePath]) -> list[PurePath]:
+    """Return the folders among the paths of an archive whose files are one kernel each: those of a
+    `pkb.toml` with none above it."""
+    found: list[PurePath] = []
+    for folder in sorted({path.parent for path in paths if path.name == MANIFEST}):
+        if not any(above in found for above in (folder, *folder.parents)):
+            found.append(folder)
+    return found
+
+
+def folder_of(path: PurePath, folders: Collection[PurePath]) -> PurePath | None:
+    """Return which of the folders a file is a part of; None where it is none, by its name."""
+    folder = next((above for above in path.parents if above in folders), None)
+    return folder if folder and is_path(path.relative_to(folder).as_posix()) else None
+
+
 def joined(files: Mapping[str, str]) -> str:
     """Return the one text of these files, by their paths. A last line gets its end."""
     parts = [_FIRST]
@@ -41,6 +57,19 @@ def joined(files: Mapping[str, str]) -> str:
         lines = lines[:-1] if lines[-1] == "" else lines
         parts += [f"# pkb: {len(lines)} lines of {path}", *lines]
     return "\n".join([*parts, ""])
+
+
+def read_kernel(path: Path) -> str:
+    """Return the source of a file, or of the files in a folder. Raises OSError or ValueError."""
+    if not path.is_dir():
+        return path.read_text(encoding="utf-8")
+    inside = ((one, one.relative_to(path).as_posix()) for one in path.rglob("*") if one.is_file())
+    return joined({name: one.read_text(encoding="utf-8") for one, name in inside if is_path(name)})
+
+
+def is_joined(data: bytes) -> bool:
+    """Return True where bytes begin as the text of several files does."""
+    return data.startswith(f"{_FIRST}\n".encode())
 
 
 def parts_of(source: str) -> list[Part]:

@@ -9,31 +9,37 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer, TextLexer
+from pygments.lexers import CudaLexer, PythonLexer, TextLexer, TOMLLexer
 
 from leaderboard.kit.visible import visible
 
 # Colouring costs about 15 us a character at worst; real kernels have under 20,000.
 MOST_COLOURED = 64_000
+_LEXERS = {".py": PythonLexer, ".toml": TOMLLexer}  # all else is C++ and CUDA
 
 Marks = Mapping[int, Sequence[str]]
 
 
-def highlighted(source: str, marks: Marks | None = None) -> SafeString:
-    """Return a Python source as HTML with a line number and an anchor `L-12` for every line.
+def highlighted(
+    source: str, marks: Marks | None = None, *, suffix: str | None = ".py", first: int = 1
+) -> SafeString:
+    """Return a source as HTML with a line number and an anchor `L-12` for every line, from `first`.
 
-    A source too long to colour quickly is shown plain. Lines in `marks` carry what is said of them.
+    A source too long to colour quickly, or without a suffix, is shown plain. Lines in `marks` carry
+    what is said of them.
     """
     text = visible(source)
-    lexer = PythonLexer if len(text) <= MOST_COLOURED else TextLexer
-    made = highlight(text, lexer(stripnl=False), _formatter())
-    return mark_safe(_marked(made, marks) if marks else made)
+    is_plain = suffix is None or len(text) > MOST_COLOURED
+    lexer = TextLexer if is_plain else _LEXERS.get(suffix, CudaLexer)
+    made = highlight(text, lexer(stripnl=False), _formatter(first))
+    own = {number - first + 1: said for number, said in marks.items()} if marks else {}
+    return mark_safe(_marked(made, own) if own else made)
 
 
-@functools.cache
-def _formatter() -> HtmlFormatter[str]:
+@functools.lru_cache(maxsize=16)
+def _formatter(first: int) -> HtmlFormatter[str]:
     """Make the formatter, with its style sheet, once. It keeps nothing of what it formats."""
-    return HtmlFormatter(linenos="inline", lineanchors="L", anchorlinenos=True)
+    return HtmlFormatter(linenos="inline", lineanchors="L", anchorlinenos=True, linenostart=first)
 
 
 def _marked(made: str, marks: Marks) -> str:

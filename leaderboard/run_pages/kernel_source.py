@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
 from django.http import HttpRequest
 
+from evaluator.messages.source_files import parts_of
 from leaderboard.kit.diff import Diff
-from leaderboard.kit.highlighting import Marks, highlighted
+from leaderboard.kit.highlighting import MOST_COLOURED, Marks, highlighted
 from leaderboard.models import Kernel, Source
 from leaderboard.run_pages.diff_base import DiffBase, differences, requested_base
 from leaderboard.run_pages.lineage import Sibling
@@ -30,10 +32,24 @@ def shown_source(stored: Source, text: str | None, marks: Marks) -> dict[str, ob
     marked = [(line, said) for line, said in marks.items() if line <= lines]
     return {
         "elsewhere": None,
-        "html": highlighted(text, marks),
+        "files": [*_files(text, marks)],
         "lines": lines,
         "marks": [{"line": line, "says": ", ".join(said)} for line, said in marked],
     }
+
+
+def _files(text: str, marks: Marks) -> Iterator[dict[str, object]]:
+    """Yield each file of a kernel as HTML; lines keep their numbers in the whole text."""
+    parts, left = parts_of(text), MOST_COLOURED
+    if not parts:
+        yield {"path": None, "html": highlighted(text, marks)}
+    for part in parts:
+        left -= len(part.text)
+        suffix = PurePosixPath(part.path).suffix if left > 0 else None
+        lines = part.text.count("\n")
+        own = {line: said for line, said in marks.items() if 0 <= line - part.line < lines}
+        html = highlighted(part.text, own, suffix=suffix, first=part.line)
+        yield {"path": part.path, "line": part.line, "lines": lines, "html": html}
 
 
 def choices(request: HttpRequest, siblings: Sequence[Sibling], run: str) -> dict[str, object]:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import gzip
 import io
-import itertools
 import re
 import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, Self
 
 from evaluator.messages.archive_names import is_kernel, path_inside
+from evaluator.messages.source_files import folder_of, kernel_folders
 from leaderboard.kit.request_error import RequestError
 from leaderboard.submissions.spool import Spool, Spooled, scratch_file
 
@@ -52,10 +52,12 @@ _BROKEN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """Holds a file; of a transcript, where it waits on the disk."""
+    """Holds a file; of a transcript, where it waits on the disk; of a kernel of several files, the
+    folder of those."""
 
     path: PurePosixPath
     content: bytes | Spooled
+    folder: PurePath | None = None
 
     @property
     def data(self) -> bytes:
@@ -111,19 +113,16 @@ def read_folder(folder: Path) -> Unpacked:
     Paths begin with the folder's own name, which says as much as the names below it.
     """
     folder = folder.resolve()
-    told = (MANIFEST, ATTEMPTS, f"{TRANSCRIPTS}/**/*.gz")
-    sources = (path for path in folder.rglob("*.py") if is_kernel(path.relative_to(folder)))
-    every = itertools.chain(sources, *map(folder.glob, told))
-    paths = sorted(path for path in every if path.is_file())
-    found = Unpacked()
-    for path in paths:
-        if path.is_symlink():
-            found.refuse(str(path), "is a link")
+    every = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    folders, found, top = kernel_folders(every), Unpacked(), PurePosixPath(folder.name)
+    paths = [path for path in every if not _is_passed_over(path, folders)]
+    links = [path for path in paths if (folder / path).is_symlink()]
+    for path in links:
+        found.refuse(str(folder / path), "is a link")
     members = (
-        _member(PurePosixPath(path.relative_to(folder.parent).as_posix()), file)
+        _member(top / path, (folder / path).open("rb"), [top / one for one in folders])
         for path in paths
-        if not path.is_symlink()
-        for file in [path.open("rb")]
+        if path not in links
     )
     try:
         _collect(members, found)
@@ -132,15 +131,16 @@ def read_folder(folder: Path) -> Unpacked:
     return found
 
 
-def _member(path: PurePosixPath, file: IO[bytes]) -> Member:
+def _member(path: PurePosixPath, file: IO[bytes], folders: Collection[PurePath]) -> Member:
     """Return a file with one byte more than its limit at most."""
     with file:
-        return Member(path=path, content=file.read((told_limit(path) or MAX_SOURCE_BYTES) + 1))
+        content = file.read((told_limit(path) or MAX_SOURCE_BYTES) + 1)
+    return Member(path=path, content=content, folder=folder_of(path, folders))
 
 
-def told_limit(path: PurePosixPath) -> int | None:
+def told_limit(path: PurePath) -> int | None:
     """Return how many bytes a companion that is read may have; None for any other file."""
-    found = _TOLD.fullmatch(str(path))
+    found = _TOLD.fullmatch(path.as_posix())
     return LIMITS[str(found[found.lastindex])] if found and found.lastindex else None
 
 
@@ -164,7 +164,7 @@ def _collect(members: Iterator[Member], found: Unpacked) -> None:
             found.refuse(str(member.path), f"is larger than {_LIMIT}", "too_large", _SHORTER)
             continue
         content = spool.keep(data) if member.is_transcript else data
-        kept[member.path] = Member(path=member.path, content=content)
+        kept[member.path] = replace(member, content=content)
         found.members.append(kept[member.path])
     if all(map(told_limit, kept)) and not found.errors:
         raise _archive_error("It holds no kernel.", "empty_archive")
@@ -175,10 +175,10 @@ def _zip_members(file: IO[bytes], found: Unpacked) -> Iterator[Member]:
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         _check_count(len(entries))
-        total = 0
-        for entry in entries:
-            path = _checked_path(entry.orig_filename, found)
-            if path is None or entry.is_dir() or _is_passed_over(path):
+        total, paths = 0, [_checked_path(entry.orig_filename, found) for entry in entries]
+        folders = kernel_folders(filter(None, paths))
+        for entry, path in zip(entries, paths, strict=True):
+            if path is None or entry.is_dir() or _is_passed_over(path, folders):
                 continue
             if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
                 found.refuse(str(path), "is a link or a device", "not_a_file")
@@ -187,7 +187,7 @@ def _zip_members(file: IO[bytes], found: Unpacked) -> Iterator[Member]:
             elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 found.refuse(str(path), "is packed in an unusual way")
             else:
-                member = _member(path, archive.open(entry))
+                member = _member(path, archive.open(entry), folders)
                 total += len(member.data)
                 _check_ratio(total, size)
                 yield member
@@ -205,15 +205,19 @@ def _tar_members(file: IO[bytes], found: Unpacked) -> Iterator[Member]:
             _check_ratio(plain.tell(), size)
         plain.seek(0)
         with tarfile.open(fileobj=plain, mode="r:", tarinfo=_Entry) as archive:
-            for count, entry in enumerate(archive, start=1):
-                _check_count(count)
-                path = _checked_path(entry.name, found)
-                if path is None or entry.isdir() or _is_passed_over(path):
+            entries: list[tarfile.TarInfo] = []
+            for entry in archive:
+                entries.append(entry)
+                _check_count(len(entries))
+            paths = [_checked_path(entry.name, found) for entry in entries]
+            folders = kernel_folders(filter(None, paths))
+            for entry, path in zip(entries, paths, strict=True):
+                if path is None or entry.isdir() or _is_passed_over(path, folders):
                     continue
                 if not entry.isreg() or entry.issparse():
                     found.refuse(str(path), "is a link or a device", "not_a_file")
                     continue
-                yield _member(path, archive.extractfile(entry) or io.BytesIO())
+                yield _member(path, archive.extractfile(entry) or io.BytesIO(), folders)
 
 
 class _Entry(tarfile.TarInfo):
@@ -235,9 +239,11 @@ def _checked_path(name: str, found: Unpacked) -> PurePosixPath | None:
     return path
 
 
-def _is_passed_over(path: PurePosixPath) -> bool:
+def _is_passed_over(path: PurePath, folders: Collection[PurePath]) -> bool:
     """Return True for what nobody reads. Links and devices of such names do no harm either."""
-    return not (is_kernel(path) or told_limit(path))
+    is_inside = any(above in folders for above in path.parents)
+    is_read = folder_of(path, folders) if is_inside else is_kernel(path)
+    return not (is_read or told_limit(path))
 
 
 def _check_count(count: int) -> None:

@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import PurePath
 from typing import Any
 
 from evaluator.messages.entry import ENTRY, has_entry
+from evaluator.messages.source_files import MANIFEST, MOST_BYTES, is_joined, parts_of
 from leaderboard.kit.request_error import Faults, RequestError, together
 from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
@@ -23,6 +25,7 @@ from leaderboard.submissions.archives import (
     told_limit,
 )
 from leaderboard.submissions.attempt_archives import NOTHING, Told, told_by
+from leaderboard.submissions.kernel_folders import by_folder, checked_manifest, joined_source
 from leaderboard.submissions.kernel_needs import backend_found
 from leaderboard.submissions.trees import (
     BACKEND,
@@ -129,10 +132,40 @@ def _candidates(
     found, errors = [], {}
     for member in members:
         try:
-            found.append(from_member(member, attempt))
+            if member.folder is None:
+                found.append(from_member(member, attempt))
         except RequestError as error:
             errors[shown(str(member.path))] = error
+    for folder, files in by_folder(members).items():
+        texts: dict[PurePath, str] = {}
+        try:
+            for member in files:
+                texts[member.path] = decoded(member.data)
+            found.append(_from_folder(folder, texts, attempt))
+        except RequestError as error:
+            errors[shown(str(member.path if len(texts) < len(files) else folder))] = error
     return found, errors
+
+
+def _from_folder(folder: PurePath, texts: dict[PurePath, str], attempt: int) -> Candidate:
+    """Return the candidate that the files of a folder are, by its manifest and its name."""
+    source, manifest = joined_source(folder, texts)
+    name = _NAME.fullmatch(f"{folder.name}.py")
+    name = name if name and (name["number"] or name["backend"]) else None
+    problem = manifest.problem or (name and (name["number"] or name["slug"])) or ""
+    if not problem:
+        says = f"{MANIFEST} of {shown(str(folder))} names no problem."
+        raise RequestError("bad_manifest", says, 'Write a line as `problem = "allreduce"`.')
+    called = manifest.backend or (name and name["backend"])
+    numbered = folder_called(folder / MANIFEST, _ATTEMPT)
+    return Candidate(
+        problem=str(int(problem)) if problem.isdecimal() else problem,
+        slug=name["slug"] if name and name["number"] and not manifest.problem else None,
+        backend=backend_called(called) if called else backend_found(source),
+        source=source,
+        attempt=int(numbered[1]) if numbered else attempt,
+        where=shown(str(folder)),
+    )
 
 
 def from_member(member: Member, attempt: int) -> Candidate:
@@ -161,8 +194,9 @@ def from_member(member: Member, attempt: int) -> Candidate:
 
 def decoded(data: bytes) -> str:
     """Return a source as text; raise RequestError if it is too large, not UTF-8, or holds NUL."""
-    if len(data) > MAX_SOURCE_BYTES:
-        limit = f"{MAX_SOURCE_BYTES >> 10} KiB"
+    most = MOST_BYTES if is_joined(data) else MAX_SOURCE_BYTES
+    if len(data) > most:
+        limit = f"{most >> 10} KiB"
         fix = "Remove what the kernel does not need."
         says = f"The source is larger than {limit}."
         raise RequestError("too_large", says, fix, status=413, fields={"source": says})
@@ -193,7 +227,12 @@ def checked_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Pr
         if not 1 <= value <= most:
             says, fix = f"There is no {name} {value}.", f"Number {name}s from 1 to {most}."
             faults.found.append(RequestError(f"bad_{name}", says, fix, fields={name: says}))
-    if candidate.where == OF_A_REQUEST and not has_entry(candidate.source):
+    is_whole = bool(parts_of(candidate.source))
+    with faults.gathered():
+        if is_whole:
+            checked_manifest(candidate.source)
+    is_single = candidate.where == OF_A_REQUEST and not is_whole
+    if is_single and not has_entry(candidate.source):
         says = f"The source never defines `{ENTRY}`."
         fix = f"Define `def {ENTRY}(...)` with the parameters of the problem's reference."
         faults.found.append(RequestError("no_entry_point", says, fix, fields={"source": says}))

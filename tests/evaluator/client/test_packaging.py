@@ -16,10 +16,15 @@ from tests.evaluator.client.wheel import built
 
 ROOT = Path(__file__).resolve().parents[3]
 CLIENT = ROOT / "evaluator" / "client"
-SHARED = ("answers", "archive_names", "entry", "source_files")  # what of the messages runs on Python 3.9, too
+SHARED = (
+    "answers",
+    "archive_names",
+    "entry",
+    "source_files",
+)  # what of the messages runs on Python 3.9, too
 OLD = [ROOT / "evaluator" / "messages" / f"{name}.py" for name in SHARED]
 # What is asked for only where there is Python 3.11.
-NEWER = {"messages.job", "messages.needs"}
+NEWER = {"messages.job", "messages.manifest", "messages.needs"}
 
 
 @pytest.mark.parametrize("path", [*sorted(CLIENT.glob("*.py")), *OLD], ids=lambda path: path.stem)
