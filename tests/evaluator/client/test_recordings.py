@@ -91,7 +91,7 @@ def test_answers_of_any_harness_are_read_a_line_each(pkb: Pkb, tmp_path: Path, o
         ({"problem": [1], "sample": 0, "completion": ""}, ("--backend", "cuda"), "no problem is"),
         ({"problem": 1, "completion": ""}, ("--backend", "cuda"), "has no `sample`"),
         ({"problem": 1, "sample": True, "completion": ""}, ("--backend", "cuda"), "no `sample`"),
-        ({"problem": 1, "sample": -2, "completion": ""}, ("--backend", "cuda"), "sample -2 is not"),
+        ({"problem": 1, "sample": -2, "completion": ""}, ("--backend", "cuda"), "-2 is no attempt"),
         ({"problem": 1, "sample": 0}, ("--backend", "cuda"), "neither problem and completion"),
         ({"problem": 1, "sample": 0, "completion": ""}, ("--backend", "cuda"), "Give --model"),
     ],
