@@ -56,15 +56,16 @@ class Recorded(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Holds recorded answers, and what a manifest says of them all."""
+    """Holds recorded answers, what a manifest says of them all, and what is wrong with others."""
 
     answers: list[Recorded]
     manifest: dict[str, Any]
+    faults: Sequence[str] = ()
 
 
-def attempts(answers: Sequence[Recorded], wanted: Wanted) -> list[Attempt]:
+def attempts(told: Told, wanted: Wanted) -> list[Attempt]:
     """Return an attempt for each answer. Raises Misused naming all that is missing."""
-    faults: list[str] = []
+    answers, faults = told.answers, [*told.faults]
     samples = [each.sample for each in answers if each.sample is not None]
     shift = 1 if samples and min(samples) == 0 else 0
     taken: dict[str, int] = {}
