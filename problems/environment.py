@@ -58,6 +58,10 @@ UTILS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# Languages of their own: a kernel in plain PyTorch uses none of them.
+_NOT_PYTORCH = ("triton", "cuda.bindings", "cuda.tile", "cutlass", "helion", "tilelang")
+
+
 def facts(versions: Mapping[str, str]) -> dict[str, str]:
     """Return the versions of what matters to a kernel, by the names that readers know."""
     known = _plain(versions)
@@ -81,7 +85,8 @@ def environment_text(versions: Mapping[str, str], backend: str) -> str:
     """Return what a model is told of a host's software: versions, and what may be imported."""
     own = facts(versions)
     told = [f"{label} {own[label]}" for label in _CALLED if label in own and label != "driver"]
-    packages = [f"`{name}`" for name in imports(versions)] or ["`torch`"]
+    others = _NOT_PYTORCH if backend == "pytorch" else ()
+    packages = [f"`{name}`" for name in imports(versions) if name not in others] or ["`torch`"]
     packages += [f"`{name}`" for name in UTILS.get(backend, ())]
     listed = f"{', '.join(packages[:-1])} and {packages[-1]}" if packages[1:] else packages[0]
     return (

@@ -17,8 +17,8 @@ from .statement import listed
 
 LINE = 100  # characters
 DIALECTS: Mapping[str, str] = {
-    "pytorch": "Write plain PyTorch: tensor operations, torch.distributed, torch.compile, CUDA "
-    "graphs and torch.distributed._symmetric_memory may be used. No source of another language.",
+    "pytorch": "Write plain PyTorch: tensor operations, torch.distributed and torch.compile; on "
+    "GPUs also CUDA graphs and torch.distributed._symmetric_memory. No source of another language.",
     "triton": "Write Triton kernels (`triton`, `triton.language`) and the Python that launches "
     "them. Kernels reach peers' memory through torch.distributed._symmetric_memory: allocate with "
     "`empty`, exchange addresses once with `rendezvous(tensor, group)`, and hand kernels the "
@@ -144,7 +144,7 @@ def _timed(problem: Mapping[str, Any], world_size: int, dtype: str, size: str) -
             "",
             *(_lines(f"- {name}: {words}", "  ") for name, words in given.items()),
             "",
-            "Where several values or lengths stand, each call has its own.",
+            "If a line has several values or lengths, each call has one of them.",
             "Other calls, which are not timed, have odd and smaller shapes.",
             work,
         ]

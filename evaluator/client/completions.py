@@ -25,7 +25,6 @@ from .recorded import (
     field_of,
     message_of,
     number_of,
-    raise_all,
     samplings,
     text_of,
     tokens_of,
@@ -39,7 +38,7 @@ def read(path: Path, wanted: Wanted) -> Told:
     """Return the answers of a file. Raises Misused."""
     answers, faults, models = [], [], []
     manifest: dict[str, Any] = {}
-    for number, line in enumerate(text_of(path).splitlines(), start=1):
+    for number, line in enumerate(text_of(path).split("\n"), start=1):
         where = f"{path}:{number}"
         try:
             record = json.loads(line) if line.strip() else None
@@ -49,10 +48,9 @@ def read(path: Path, wanted: Wanted) -> Told:
             continue
         found = list(_of_line(an_object(record), where, wanted))
         if not found:
-            faults.append(f"{where}: neither problem and completion, nor a rollout of verifiers")
+            faults.append(f"{where}: {_fault_of(an_object(record))}")
         models += [an_object(record).get("model"), *(_model(each) for each in _traces(record))]
         answers += found
-    raise_all(faults)
     manifest = _of_verifiers(path.with_name(METADATA)) if path.name == "results.jsonl" else {}
     told = [model for model in models if isinstance(model, str) and model]
     if len(set(told)) > 1:
@@ -60,7 +58,14 @@ def read(path: Path, wanted: Wanted) -> Told:
         raise Misused(f"{path} is of several models: {', '.join(sorted(set(told)))}.", fix)
     if any(calls_tools(each.messages) for each in answers):
         manifest["harness"] = AGENTIC
-    return Told(answers, {**manifest, **({"model": told[0]} if told else {})})
+    return Told(answers, {**manifest, **({"model": told[0]} if told else {})}, faults)
+
+
+def _fault_of(record: dict[str, Any]) -> str:
+    """Return why a line holds no answer."""
+    if isinstance(record.get("completion"), str):
+        return "no `sample`; it is a whole number, from 0 or from 1"
+    return "neither problem, sample and completion, nor a rollout of verifiers"
 
 
 def _of_line(record: dict[str, Any], where: str, wanted: Wanted) -> Iterator[Recorded]:
@@ -69,20 +74,17 @@ def _of_line(record: dict[str, Any], where: str, wanted: Wanted) -> Iterator[Rec
             yield _of_trace(trace, record, where, wanted)
     elif isinstance(record.get("completion"), list):
         yield _of_rollout(record, where, wanted)
-    elif isinstance(record.get("completion"), str):
+    elif isinstance(record.get("completion"), str) and type(record.get("sample")) is int:
         yield _of_general(record, where, wanted)
 
 
 def _of_general(record: dict[str, Any], where: str, wanted: Wanted) -> Recorded:
-    sample = record.get("sample")
-    if not isinstance(sample, int) or isinstance(sample, bool):
-        raise Misused(f"{where} has no `sample`.", "It is a whole number, from 0 or from 1.")
     finish = record.get("finish")
     prompt = record.get("prompt")
     return Recorded(
         where=where,
         problem=field_of(record, wanted.problem_field or "problem"),
-        sample=sample,
+        sample=record["sample"],
         text=record["completion"],
         backend=record.get("backend"),
         is_cut=finish in CUT_OFF,

@@ -75,7 +75,7 @@ def _everything(arguments: Namespace) -> Iterator[Found]:
         elif path.suffix.lower() in (".jsonl", ".eval", ".json"):
             reader = completions if path.suffix.lower() == ".jsonl" else inspect_logs
             told_there = reader.read(path, wanted)
-            yield recorded.attempts(told_there.answers, wanted), told_there.manifest
+            yield recorded.attempts(told_there, wanted), told_there.manifest
         else:
             raise Misused(f"{path} is none that can be converted.", _KINDS)
 
@@ -99,7 +99,7 @@ def _of_folder(path: Path, number: int, arguments: Namespace, wanted: Wanted) ->
     for name in ("results.jsonl", "traces.jsonl"):  # a run of verifiers
         if (path / name).is_file():
             told_there = completions.read(path / name, wanted)
-            return recorded.attempts(told_there.answers, wanted), told_there.manifest
+            return recorded.attempts(told_there, wanted), told_there.manifest
     trees = pkb_folders.trees(path)
     if not trees:
         raise Misused(

@@ -17,6 +17,7 @@ from .failures import Misused
 from .sources import backend_called, read
 
 MAX_RECORDING_BYTES = 512 << 20
+MAX_ATTEMPT = 100  # that a site takes
 MOST_NAMED = 12  # faults in one error
 _BY_TOOLS = (
     "the model used tools and its last answer has no kernel, so the kernel cannot be told; write "
@@ -55,15 +56,16 @@ class Recorded(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Holds recorded answers, and what a manifest says of them all."""
+    """Holds recorded answers, what a manifest says of them all, and what is wrong with others."""
 
     answers: list[Recorded]
     manifest: dict[str, Any]
+    faults: Sequence[str] = ()
 
 
-def attempts(answers: Sequence[Recorded], wanted: Wanted) -> list[Attempt]:
+def attempts(told: Told, wanted: Wanted) -> list[Attempt]:
     """Return an attempt for each answer. Raises Misused naming all that is missing."""
-    faults: list[str] = []
+    answers, faults = told.answers, [*told.faults]
     samples = [each.sample for each in answers if each.sample is not None]
     shift = 1 if samples and min(samples) == 0 else 0
     taken: dict[str, int] = {}
@@ -79,8 +81,8 @@ def attempts(answers: Sequence[Recorded], wanted: Wanted) -> list[Attempt]:
             continue
         taken[problem.slug] = taken.get(problem.slug, 0) + 1
         number = taken[problem.slug] if each.sample is None else each.sample + shift
-        if not 1 <= number <= 999:
-            faults.append(f"{each.where}: sample {each.sample} is not a number from 0 to 998")
+        if not 1 <= number <= MAX_ATTEMPT:
+            faults.append(f"{each.where}: {number} is no attempt from 1 to {MAX_ATTEMPT}")
         if calls_tools(each.messages) and find_kernel(well_formed(each.text or "")) is None:
             faults.append(f"{each.where}: {_BY_TOOLS}")
         made.append(_attempt(each, problem, number, backend))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from . import packing, sources
 from .catalogue import problem_called
 from .checking import Checked, WantedSetting, checked
-from .console import say, say_json
+from .console import note, say, say_json
 from .credentials import site_called
 from .failures import OK, WRONG_VERDICT, Misused
 from .watching import watch_all
@@ -26,6 +26,10 @@ FIELDS = (
 )
 
 
+_TOO_LARGE = (
+    "Leave out transcripts/, or the earlier steps of attempts: a submission is one request, so that"
+    " all of it is judged together."
+)
 OF_ONE = ("problem", "backend", "step")
 
 
@@ -133,15 +137,30 @@ def _of_archive(path: Path, arguments: Namespace) -> _Request:
     if path.is_dir():
         members = sources.folder_members(path)
         archive = packing.packed({str(member.path): member.data for member in members})
-        if len(archive) > sources.MAX_ARCHIVE_BYTES:
-            most = f"{sources.MAX_ARCHIVE_BYTES >> 20} MiB"
-            raise Misused(f"{path} packs to more than {most}.", "Hand it in in parts.")
     else:
-        archive = sources.read(path, sources.MAX_ARCHIVE_BYTES)
-    fields = {**_told_by(sources.manifest_of(archive)), **_fields(arguments)}
+        archive = sources.read(path, sources.MAX_TRANSCRIPTS_BYTES)
+    if len(archive) > sources.MAX_ARCHIVE_BYTES:
+        most = f"{sources.MAX_ARCHIVE_BYTES >> 20} MiB"
+        raise Misused(f"{path} packs to more than {most}.", _TOO_LARGE)
+    manifest = sources.manifest_of(archive)
+    told = _told_by(manifest)
+    fields = {**told, **_fields(arguments)}
     _check_harness(fields, path)
+    if manifest:
+        _note_manifest({**told, "sampling": manifest.get("sampling")}, fields)
     body, kind = packing.form(fields, archive)
     return _Request(body, kind, packing.digest_of(fields, archive))
+
+
+def _note_manifest(told: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+    """Note what is taken from a manifest, which the site reads as well."""
+    sampling = told["sampling"]
+    taken = [f"{n} {told[n]}" for n in ("model", "harness") if n in told and fields[n] == told[n]]
+    if isinstance(sampling, dict):
+        pairs = (f"{name} {value}" for name, value in sampling.items() if value is not None)
+        taken.append(f"sampling {', '.join(pairs)}")
+    if taken:
+        note(f"from the manifest: {'; '.join(taken)}")
 
 
 def _told_by(manifest: Mapping[str, Any]) -> dict[str, Any]:

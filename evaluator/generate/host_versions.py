@@ -9,7 +9,7 @@ from evaluator.generate.plan import Plan
 from evaluator.generate.site_judge import versions_told
 from evaluator.host.gpus import offered
 from evaluator.messages.job import Device
-from evaluator.sandbox.hardware import environment
+from evaluator.sandbox.hardware import host_versions
 from problems.environment import of_release
 from problems.topology import class_called
 
@@ -21,7 +21,7 @@ def versions_of(plan: Plan) -> Mapping[str, str]:
         return versions_told(plan.site, plan.hardware) or _of_release(plan)
     own_gpus = offered() if plan.device is Device.CUDA else ()
     if plan.judge == "local" and (own_gpus or plan.device is Device.CPU):
-        return environment(own_gpus).versions
+        return host_versions(own_gpus)
     return _of_release(plan)
 
 

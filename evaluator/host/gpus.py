@@ -93,11 +93,14 @@ def driver_version() -> str | None:
 
 
 def compute_capability(gpus: Sequence[Gpu]) -> str | None:
-    """Return that of the first GPU, as `9.0`; None where there is no driver."""
+    """Return that of the first GPU, as `9.0`; None if no driver says it."""
     with session() as nvml:
         if nvml is None or not gpus:
             return None
-        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle_of(nvml, gpus[0]))
+        try:
+            major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle_of(nvml, gpus[0]))
+        except nvml.NVMLError:
+            return None
         return f"{major}.{minor}"
 
 

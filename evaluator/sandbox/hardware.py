@@ -30,8 +30,8 @@ def environment(own_gpus: tuple[Gpu, ...] = ()) -> Environment:
     """Describe this host. The processor stands for the hardware where no GPUs are given."""
     versions = {"python": platform.python_version(), "kernel": platform.release()}
     if own_gpus:
-        told = (gpus.driver_version(), gpus.compute_capability(own_gpus), _nvcc())
-        named = zip(("driver", "compute_capability", "nvcc"), told, strict=True)
+        told = (gpus.driver_version(), gpus.compute_capability(own_gpus))
+        named = zip(("driver", "compute_capability"), told, strict=True)
         versions |= {name: value for name, value in named if value}
     for package in DISTRIBUTIONS:
         try:
@@ -45,6 +45,14 @@ def environment(own_gpus: tuple[Gpu, ...] = ()) -> Environment:
         versions=versions,
         settings=settings,
     )
+
+
+def host_versions(own_gpus: tuple[Gpu, ...] = ()) -> dict[str, str]:
+    """Return the versions of a host for its hello: those of each report, and its compiler's, which
+    takes a process of its own to find out."""
+    found = dict(environment(own_gpus).versions)
+    compiler = _nvcc() if own_gpus else None
+    return {**found, "nvcc": compiler} if compiler else found
 
 
 def _nvcc() -> str | None:

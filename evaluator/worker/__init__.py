@@ -27,12 +27,11 @@ from evaluator.evaluate import Cancelled, evaluate
 from evaluator.host.gpus import offered
 from evaluator.host.parent_death import die_with_parent
 from evaluator.judge.prefork import PreforkServer
-from evaluator.messages.codec import encode
 from evaluator.messages.doorbell import TASK
 from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.report import JUDGE_VERSION, UNCLEAN_HOST, Isolation, Progress, Report
 from evaluator.sandbox import multicast_guard
-from evaluator.sandbox.hardware import environment
+from evaluator.sandbox.hardware import environment, host_versions
 from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.sandbox.selfcheck import check_host
 from evaluator.sandbox.support import LACKS, LACKS_SEPARATOR, abilities
@@ -231,7 +230,7 @@ def _own_facts() -> dict[str, object]:
         "hardware": host.hardware,
         "queue": app.conf.task_default_queue,
         "isolation": host_isolation(),
-        "versions": encode(host.versions),
+        "versions": host_versions(() if is_cpu else offered()),
         "abilities": [] if is_cpu else sorted(abilities()),
         "judge_version": JUDGE_VERSION,
     }

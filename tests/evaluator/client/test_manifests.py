@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.client import sources
 from evaluator.client.packing import packed
 from evaluator.client.sources import folder_members, manifest_of
 from evaluator.client.submitting import _told_by
+from tests.evaluator.client.conftest import Pkb
+from tests.evaluator.client.scripted import Answer, site
 
 TOLD = {"format": "pkb-attempts/1", "model": "gpt-5.5", "harness": "one-shot"}
 
@@ -52,3 +55,26 @@ def test_what_is_none_says_nothing(text: bytes, tmp_path: Path) -> None:
     assert manifest_of(deep.read_bytes()) == {}
     assert manifest_of(text) == {}
     assert _told_by({"model": 5, "harness": None}) == {}
+
+
+def test_what_it_says_is_noted_and_a_flag_goes_first(
+    pkb: Pkb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PKB_TOKEN", "t")
+    told = {**TOLD, "sampling": {"temperature": 0.5, "seed": None}}
+    path = _zip(tmp_path / "a.zip", "manifest.json", json.dumps(told).encode())
+    accepted = Answer(value={"submission": 1, "url": "u", "runs": []}, status=201)
+    with site(accepted) as asked:
+        assert pkb("submit", path, "--model", "Mine", "--site", asked.url) == 0
+    noted = capsys.readouterr().err
+    assert noted == "from the manifest: harness zero-shot; sampling temperature 0.5\n"
+
+
+def test_an_archive_that_no_site_takes_is_not_sent(
+    pkb: Pkb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PKB_TOKEN", "t")
+    monkeypatch.setattr(sources, "MAX_ARCHIVE_BYTES", 100)
+    path = _zip(tmp_path / "a.zip", "manifest.json", json.dumps(TOLD).encode())
+    assert pkb("submit", path, "--site", "http://127.0.0.1:9") == 2
+    assert "Leave out transcripts/" in capsys.readouterr().err

@@ -69,6 +69,8 @@ def test_answers_of_any_harness_are_read_a_line_each(pkb: Pkb, tmp_path: Path, o
         },
         {"problem": 2, "sample": 0, "completion": "```python\n" + "\ud800def solution(): ..."},
     )
+    with path.open("a") as file:
+        file.write('{"problem": 3, "sample": 0, "completion": "No:\u2028 x"}\r\n\n')
     assert pkb("convert", path, "-o", out, "--model", "M", "--backend", "cuda") == 0
     made = _read(out)
     assert made.manifest["harness"] == "repeated"
@@ -89,10 +91,14 @@ def test_answers_of_any_harness_are_read_a_line_each(pkb: Pkb, tmp_path: Path, o
         ({"sample": 0, "completion": ""}, ("--backend", "cuda"), "1: no problem is named"),
         ({"problem": 999, "sample": 0, "completion": ""}, ("--backend", "cuda"), "no problem 999"),
         ({"problem": [1], "sample": 0, "completion": ""}, ("--backend", "cuda"), "no problem is"),
-        ({"problem": 1, "completion": ""}, ("--backend", "cuda"), "has no `sample`"),
+        ({"problem": 1, "completion": ""}, ("--backend", "cuda"), "1: no `sample`"),
         ({"problem": 1, "sample": True, "completion": ""}, ("--backend", "cuda"), "no `sample`"),
-        ({"problem": 1, "sample": -2, "completion": ""}, ("--backend", "cuda"), "sample -2 is not"),
-        ({"problem": 1, "sample": 0}, ("--backend", "cuda"), "neither problem and completion"),
+        ({"problem": 1, "sample": -2, "completion": ""}, ("--backend", "cuda"), "-2 is no attempt"),
+        (
+            {"problem": 1, "sample": 0},
+            ("--backend", "cuda"),
+            "neither problem, sample and completion",
+        ),
         ({"problem": 1, "sample": 0, "completion": ""}, ("--backend", "cuda"), "Give --model"),
     ],
 )
@@ -112,7 +118,8 @@ def test_what_is_not_said_is_asked_for(
 
 
 def test_all_that_is_missing_is_named_at_once(pkb: Pkb, capsys: Output, tmp_path: Path) -> None:
-    records = [{"problem": name, "sample": 0, "completion": ""} for name in range(100, 120)]
+    records = [{"problem": name, "sample": 0, "completion": ""} for name in range(100, 119)]
+    records.append({"problem": 1, "completion": ""})
     assert pkb("convert", _jsonl(tmp_path, *records), "--backend", "cuda") == 2
     told = capsys.readouterr().err
     assert "20 things are not said" in told
