@@ -19,6 +19,8 @@ SHARED = ("answers", "archive_names", "entry")  # what of the messages runs on P
 OLD = [ROOT / "evaluator" / "messages" / f"{name}.py" for name in SHARED]
 # What is asked for only where there is Python 3.11.
 NEWER = {"messages.job", "messages.needs"}
+# What is asked for only where somebody wants frames.
+FRAMES = {"results": ("pandas", "pyarrow")}
 
 
 @pytest.mark.parametrize("path", [*sorted(CLIENT.glob("*.py")), *OLD], ids=lambda path: path.stem)
@@ -28,7 +30,7 @@ def test_a_module_is_read_by_python_3_9_and_imports_the_standard_library(path: P
         {one.stem for one in CLIENT.glob("*.py")} | NEWER | {f"messages.{name}" for name in SHARED}
     )
     for level, name in _imported(tree):
-        known = own if level else sys.stdlib_module_names
+        known = own if level else {*sys.stdlib_module_names, *FRAMES.get(path.stem, ())}
         # Of the messages each other is a neighbour, and the client's neighbour one level up.
         own_name = name.removeprefix("messages.") if level == 1 else name
         assert (own_name if level else name.partition(".")[0]) in known | set(SHARED), name
