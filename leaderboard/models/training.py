@@ -40,7 +40,8 @@ class TrainingGroupQuerySet(models.QuerySet["TrainingGroup"]):
     def secrets_of(self, owner: int, names: Iterable[str]) -> dict[str, str]:
         """Return by name the secret that an account's groups share; new groups draw one."""
         wanted = set(names)
-        made = [TrainingGroup(owner_id=owner, name=name) for name in sorted(wanted)]
+        own = {"owner_id": owner}
+        made = [TrainingGroup(**own, name=name, secret=new_secret()) for name in sorted(wanted)]
         self.bulk_create(made, ignore_conflicts=True)
         return dict(self.filter(owner=owner, name__in=wanted).values_list("name", "secret"))
 
@@ -60,7 +61,7 @@ class TrainingGroup(models.Model):
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     name = models.CharField(max_length=MAX_KEY)
-    secret = models.CharField(max_length=32, default=new_secret)
+    secret = models.CharField(max_length=32)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = TrainingGroupQuerySet.as_manager()
