@@ -17,8 +17,8 @@ from evaluator.messages.codec import encode
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, Profile, limits_of
 from evaluator.messages.needs import uses_triton
-from evaluator.messages.source_files import read_kernel
 from evaluator.messages.report import Progress, Report, Timing, Trial, Verdict
+from evaluator.messages.source_files import read_kernel
 from evaluator.sandbox import multicast_guard
 from evaluator.sandbox.selfcheck import check_host
 from evaluator.serve import serve

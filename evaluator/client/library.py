@@ -9,6 +9,7 @@ from .failures import Failure, Misused, NoAnswer, Refused
 from .items import Item, Result, extract
 from .judge import Judge
 from .local_judge import LocalJudge
+from .results import Results, results
 
 __all__ = [
     "Benchmark",
@@ -22,7 +23,9 @@ __all__ = [
     "NoAnswer",
     "Refused",
     "Result",
+    "Results",
     "best",
     "extract",
+    "results",
     "rewards",
 ]

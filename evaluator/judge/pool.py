@@ -56,11 +56,11 @@ class WorkerPool:
         return is_able and is_alike
 
     def acquire(self) -> RankGroup:
-        """Return the next submission's sandbox. Where cores are many, the run after it gets
-        sandboxes that have imported torch when it comes."""
+        """Return the next submission's sandbox. Where cores are many, or nothing is timed, the run
+        after it gets sandboxes that have imported torch when it comes."""
         self.runs, self.is_free = self.runs + 1, False
         acquired = self._next(SUBMISSION)
-        if self.host.cores:
+        if self.host.cores or self.job.placement is Placement.SHARED:
             self.prepare()
         return acquired
 

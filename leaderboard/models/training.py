@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 import uuid
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Count, Min, Q
+from django.db.models import F, Min, Q, Sum
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from leaderboard.models.access import ApiToken
@@ -31,14 +32,16 @@ from leaderboard.models.teams import whose
 
 MAX_KEY = 64
 MOST_OF_A_GROUP = 256
-LATELY = timedelta(minutes=10)
+MOST_GROUPS = 16_384  # of an account at a time
+LATELY, NO_TIME = timedelta(minutes=10), timedelta()
 
 
 class TrainingGroupQuerySet(models.QuerySet["TrainingGroup"]):
     def secrets_of(self, owner: int, names: Iterable[str]) -> dict[str, str]:
         """Return by name the secret that an account's groups share; new groups draw one."""
         wanted = set(names)
-        made = [TrainingGroup(owner_id=owner, name=name) for name in sorted(wanted)]
+        own = {"owner_id": owner}
+        made = [TrainingGroup(**own, name=name, secret=new_secret()) for name in sorted(wanted)]
         self.bulk_create(made, ignore_conflicts=True)
         return dict(self.filter(owner=owner, name__in=wanted).values_list("name", "secret"))
 
@@ -58,7 +61,7 @@ class TrainingGroup(models.Model):
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     name = models.CharField(max_length=MAX_KEY)
-    secret = models.CharField(max_length=32, default=new_secret)
+    secret = models.CharField(max_length=32)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = TrainingGroupQuerySet.as_manager()
@@ -88,15 +91,13 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
         return fitting(self, abilities)
 
     def next_ids(self, most: int) -> list[uuid.UUID]:
-        """Return the ids of those that are judged next: of the person for whom fewest were begun
-        lately, and of one person the oldest."""
-        begun = Judgement.objects.filter(started_at__gte=timezone.now() - LATELY).order_by()
-        named = begun.annotate(person=whose("owner")).values_list("person")
-        used: Mapping[int, int] = dict(named.annotate(count=Count("pk")))
+        """Return the ids of those that are judged next: of the person whose kernels took least of
+        the judge lately, and of one person the oldest."""
+        used = _used_lately()
         waiting = self.order_by().annotate(person=whose("owner"))
         rows = waiting.values_list("person").annotate(since=Min("created_at"))
         found: list[uuid.UUID] = []
-        for person, _ in sorted(rows, key=lambda row: (used.get(row[0], 0), row[1])):
+        for person, _ in sorted(rows, key=lambda row: (used.get(row[0], NO_TIME), row[1])):
             own = waiting.filter(person=person).order_by("created_at", "id")
             found += own.values_list("id", flat=True)[: most - len(found)]
             if len(found) == most:
@@ -107,6 +108,14 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
         """Delete what has ended, or waits, for longer than the site keeps it."""
         old = Q(finished_at__lt=_oldest()) | Q(status=Status.QUEUED, created_at__lt=_oldest())
         return self.filter(old).delete()[0]
+
+
+def _used_lately() -> dict[int, timedelta]:
+    """Return by person the time that hosts have spent on what they began lately."""
+    begun = Judgement.objects.filter(started_at__gte=timezone.now() - LATELY).order_by()
+    took = Coalesce(F("finished_at"), Now(), output_field=models.DateTimeField()) - F("started_at")
+    named = begun.annotate(person=whose("owner")).values_list("person")
+    return dict(named.annotate(took=Sum(took, output_field=models.DurationField())))
 
 
 def _oldest() -> Any:

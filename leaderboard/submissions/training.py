@@ -19,7 +19,7 @@ from evaluator.messages.job import Device, Profile
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Judgement, Problem, TrainingGroup, WorkerHost
 from leaderboard.models.choices import FULL, SHARED
-from leaderboard.models.training import MOST_OF_A_GROUP, new_secret
+from leaderboard.models.training import MOST_GROUPS, MOST_OF_A_GROUP, new_secret
 from leaderboard.submissions.kernel_needs import backend_found, needs_on_gpus
 from leaderboard.submissions.practice import QuotaSpent, in_turn
 from leaderboard.submissions.sources import Candidate, checked_problem, decoded
@@ -135,6 +135,14 @@ def _check_quota(accounts: Sequence[int], more: int) -> None:
         raise QuotaSpent("training_quota", message)
 
 
+def _check_groups(owner: int, more: int) -> None:
+    if more and TrainingGroup.objects.filter(owner=owner).count() + more > MOST_GROUPS:
+        message = (
+            f"An account may have {MOST_GROUPS} groups at a time; they end with their results."
+        )
+        raise QuotaSpent("training_groups", message)
+
+
 def _with_secrets(
     owner: int, new: Sequence[Judgement], items: Sequence[Fields]
 ) -> tuple[list[Judgement], set[str]]:
@@ -142,6 +150,7 @@ def _with_secrets(
     keys of those whose group is full."""
     group_of = {item["id"]: item.get("group_id") for item in items}
     names = {str(name) for one in new if (name := group_of[one.key])}
+    _check_groups(owner, len(names))
     shared = TrainingGroup.objects.secrets_of(owner, names)
     of_groups = Judgement.objects.filter(owner=owner, group__in=names).order_by()
     counts = Counter(dict(of_groups.values_list("group").annotate(count=Count("pk"))))

@@ -25,7 +25,7 @@ from evaluator.judge import pool
 from evaluator.judge.pool import MOST_RUNS, WorkerPool
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.faults import Fault
-from evaluator.messages.job import Device
+from evaluator.messages.job import Device, Placement
 from evaluator.sandbox import sandbox
 from tests.evaluator import tuned_judge
 from tests.evaluator.host_traces import is_running
@@ -123,6 +123,16 @@ def test_in_a_lull_the_next_submission_gets_a_sandbox_that_has_imported_torch() 
         for pid in ready:
             assert evaluate(JOB, prefork=prefork).verdict is Verdict.OUTPUT_MISMATCH
             assert not is_running(pid)
+
+
+def test_where_nothing_is_timed_the_next_sandbox_is_there_before_the_run_ends() -> None:
+    """Without a lull: the judge is asked again at once."""
+    job = replace(_reference("allreduce"), placement=Placement.SHARED)
+    with PreforkServer(warm=True, program=(TUNED, "hurried")) as prefork:
+        assert evaluate(job, prefork=prefork).verdict is Verdict.OK
+        ready = {pid for pid in _below(prefork) if _is_sandbox(pid)}
+        assert evaluate(job, prefork=prefork).verdict is Verdict.OK
+        assert not all(map(is_running, ready))  # the reference's stays, the submission's is used
 
 
 @pytest.mark.similar  # `kills_everything` leaves nobody alive, too

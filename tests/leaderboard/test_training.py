@@ -242,11 +242,24 @@ def test_a_host_holds_no_more_than_its_share_of_both(train: Send, run: Run) -> N
         training.lease(_named("a").pk, by)
 
 
-def test_turns_go_to_whom_fewest_were_begun_for(train: Send, other: User, bells: Bells) -> None:
+def test_groups_of_an_account_are_bounded(train: Send, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leaderboard.submissions.training.MOST_GROUPS", 1)
+    _send(train, {"group_id": "g"})
+    answer = train(BATCH, {"items": [ITEM | {"id": "b", "group_id": "h"}]})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "training_groups")
+    assert not Judgement.objects.filter(key="b").exists()
+
+
+def test_turns_go_to_whoever_used_the_judge_least(train: Send, other: User) -> None:
     _send(train, *({"id": f"mine-{n}"} for n in range(5)))
     _send(train, {"id": "theirs"}, user=other)
     _lease(_named("mine-0"))
+    long_ago = timezone.now() - timedelta(minutes=5)
+    Judgement.objects.filter(key="mine-0").update(started_at=long_ago)
     assert Judgement.objects.queued().next_ids(1) == [_named("theirs").pk]
+    _judge(_named("theirs"))
+    _send(train, {"id": "theirs-2"}, user=other)
+    assert Judgement.objects.queued().next_ids(1) == [_named("theirs-2").pk]
 
 
 def test_one_whose_host_went_silent_is_judged_again_and_three_times_at_most(train: Send) -> None:

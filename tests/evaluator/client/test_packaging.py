@@ -16,15 +16,13 @@ from tests.evaluator.client.wheel import built
 
 ROOT = Path(__file__).resolve().parents[3]
 CLIENT = ROOT / "evaluator" / "client"
-SHARED = (
-    "answers",
-    "archive_names",
-    "entry",
-    "source_files",
-)  # what of the messages runs on Python 3.9, too
+# What of the messages runs on Python 3.9, too.
+SHARED = ("answers", "archive_names", "entry", "source_files")
 OLD = [ROOT / "evaluator" / "messages" / f"{name}.py" for name in SHARED]
 # What is asked for only where there is Python 3.11.
 NEWER = {"messages.job", "messages.manifest", "messages.needs"}
+# What is asked for only where somebody wants frames.
+FRAMES = {"results": ("pandas", "pyarrow")}
 
 
 @pytest.mark.parametrize("path", [*sorted(CLIENT.glob("*.py")), *OLD], ids=lambda path: path.stem)
@@ -33,7 +31,7 @@ def test_a_module_is_read_by_python_3_9_and_imports_the_standard_library(path: P
     shared = {f"messages.{name}" for name in SHARED}
     own = {one.stem for one in CLIENT.glob("*.py")} | NEWER | shared | {*SHARED}
     for level, name in _imported(tree):
-        known = own if level else sys.stdlib_module_names
+        known = own if level else {*sys.stdlib_module_names, *FRAMES.get(path.stem, ())}
         # Of the messages each other is a neighbour, and the client's neighbour one level up.
         own_name = name.removeprefix("messages.") if level == 1 else name
         assert (own_name if level else name.partition(".")[0]) in known | set(SHARED), name
