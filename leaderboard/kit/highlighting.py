@@ -9,19 +9,23 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
+from pygments.lexer import Lexer
 from pygments.lexers import CudaLexer, PythonLexer, TextLexer, TOMLLexer
 
 from leaderboard.kit.visible import visible
 
 # Colouring costs about 15 us a character at worst; real kernels have under 20,000.
 MOST_COLOURED = 64_000
-_LEXERS = {".py": PythonLexer, ".toml": TOMLLexer}  # all else is C++ and CUDA
+_LEXERS: Mapping[str, type[Lexer]] = {
+    ".py": PythonLexer,
+    ".toml": TOMLLexer,
+}  # all else is C++ and CUDA
 
 Marks = Mapping[int, Sequence[str]]
 
 
 def highlighted(
-    source: str, marks: Marks | None = None, *, suffix: str | None = ".py", first: int = 1
+    source: str, marks: Marks | None = None, *, suffix: str = ".py", first: int = 1
 ) -> SafeString:
     """Return a source as HTML with a line number and an anchor `L-12` for every line, from `first`.
 
@@ -29,8 +33,8 @@ def highlighted(
     what is said of them.
     """
     text = visible(source)
-    is_plain = suffix is None or len(text) > MOST_COLOURED
-    lexer = TextLexer if is_plain else _LEXERS.get(suffix, CudaLexer)
+    is_plain = not suffix or len(text) > MOST_COLOURED
+    lexer: type[Lexer] = TextLexer if is_plain else _LEXERS.get(suffix, CudaLexer)
     made = highlight(text, lexer(stripnl=False), _formatter(first))
     own = {number - first + 1: said for number, said in marks.items()} if marks else {}
     return mark_safe(_marked(made, own) if own else made)

@@ -45,7 +45,7 @@ def _files(text: str, marks: Marks) -> Iterator[dict[str, object]]:
         yield {"path": None, "html": highlighted(text, marks)}
     for part in parts:
         left -= len(part.text)
-        suffix = PurePosixPath(part.path).suffix if left > 0 else None
+        suffix = PurePosixPath(part.path).suffix if left > 0 else ""
         lines = part.text.count("\n")
         own = {line: said for line, said in marks.items() if 0 <= line - part.line < lines}
         html = highlighted(part.text, own, suffix=suffix, first=part.line)

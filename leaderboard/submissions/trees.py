@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 
 from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
@@ -71,7 +71,7 @@ def tree_of(path: PurePosixPath) -> Tree | None:
     return _read(found) if found else None
 
 
-def folder_called(path: PurePosixPath, name: re.Pattern[str]) -> re.Match[str] | None:
+def folder_called(path: PurePath, name: re.Pattern[str]) -> re.Match[str] | None:
     """Return the innermost folder around a file that is called so."""
     found = [match for part in path.parts[:-1] if (match := name.fullmatch(part))]
     return found[-1] if found else None

@@ -123,4 +123,4 @@ def test_the_api_stores_one_text_and_its_page_shows_each_file(send: Send, client
 def test_the_api_takes_an_archive_of_a_folder(send: Send) -> None:
     answer = send(ABOUT, make_zip(_under("mine", {**FILES, **CPU})))
     assert answer.status_code == 201, answer.json()
-    assert Kernel.objects.get().source.text.startswith("# pkb: files\n")
+    assert Kernel.objects.get().source.held_text.startswith("# pkb: files\n")
