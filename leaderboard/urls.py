@@ -53,6 +53,7 @@ from leaderboard.site_pages import (
     environment,
     hardware,
     hardware_figures,
+    plain_texts,
     search,
     site_map,
 )
@@ -180,6 +181,9 @@ urlpatterns = [
     path("badges/models/<slug:slug>.svg", badges.model, name="model-badge"),
     path("badges/submissions/<int:number>.svg", badges.submission, name="submission-badge"),
     path("sitemap.xml", site_map.sitemap, name="sitemap"),
+    path("llms.txt", plain_texts.llms, name="llms"),
+    path("docs/<slug:name>.md", plain_texts.doc, name="doc"),
+    path("problems/<int:number>-<slug:slug>.md", plain_texts.statement, name="statement"),
     path("robots.txt", site_map.robots, name="robots"),
     *twins("snapshots", snapshot_pages.listed, "snapshots"),
     *twins("snapshots/<slug:tag>", snapshot_pages.snapshot, "snapshot"),

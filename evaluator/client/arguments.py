@@ -40,6 +40,7 @@ def _add_new(one: ArgumentParser) -> None:
     one.add_argument("problem", help="number or slug")
     one.add_argument("--backend", choices=BACKENDS, default="pytorch", help="default: pytorch")
     one.add_argument("-o", "--output", type=Path, help="default: 1_allreduce_pytorch.py")
+    one.add_argument("--agent", action="store_true", help="AGENTS.md and a skill beside it")
 
 
 def _add_check(one: ArgumentParser) -> None:

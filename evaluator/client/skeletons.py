@@ -6,6 +6,7 @@ import textwrap
 from argparse import Namespace
 from pathlib import Path
 
+from .agent_files import write_agent_files
 from .catalogue import Parameter, problem_called
 from .console import plain, say, say_json
 from .credentials import site_called
@@ -26,6 +27,9 @@ def new(arguments: Namespace) -> int:
     text = skeleton(problem.parameters, str(found["statement"]), arguments.backend)
     path = arguments.output or Path(f"{problem.folder}_{arguments.backend}.py")
     write_new(path, text.encode())
+    if arguments.agent:
+        told = (problem.number, problem.slug, problem.title)
+        write_agent_files(path.parent, path.name, site.url, told)
     if arguments.json:
         say_json({"path": str(path), "problem": problem.folder, "backend": arguments.backend})
     else:

@@ -42,6 +42,7 @@ TYPES = {
     "png": "image/png",
     "atom": "application/atom+xml; charset=utf-8",
     "sitemap": "application/xml; charset=utf-8",
+    "text": "text/plain; charset=utf-8",
 }
 FRONT_PAGE_TWIN = "/leaderboard"
 # The hardware that a form was made for: of no page's address, so that it never stays in one.

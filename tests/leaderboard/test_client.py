@@ -89,7 +89,10 @@ def test_a_kernel_goes_from_a_skeleton_to_its_verdict(
     done = pyz("login", live_server.url, stdin=f"{token}\n")
     assert done.status == 0, done.err
     assert token not in done.out + done.err
-    assert pyz("new", 1).out == "1_allreduce_pytorch.py\n"
+    assert pyz("new", 1, "--agent").out == "1_allreduce_pytorch.py\n"
+    told = (tmp_path / "AGENTS.md").read_text()
+    assert f"{live_server.url}/problems/1-allreduce.md" in told
+    assert (tmp_path / ".claude/skills/pkb-kernel/SKILL.md").read_text().endswith(told)
     source = (tmp_path / "1_allreduce_pytorch.py").read_text()
     compile(source, "kernel", "exec")
     assert "tensor: torch.Tensor" in source
