@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
@@ -64,6 +64,13 @@ class LazyColumns:
         every = cells_in(self._read(submission, "cells"))
         return tuple(cell for cell in every if self.narrow.covers(cell.problem, cell.category))
 
+    def gains(self, submission: int) -> tuple[TimedCell, ...]:
+        """Return the best correct kernels that were timed: of `cells`, without making these."""
+        if not self.narrow.is_by_problem:
+            return gains_of(self.cells(submission))
+        every = _gains_in(self._read(submission, "cells"))
+        return tuple(one for one in every if self.narrow.covers(one.problem, one.category))
+
     def marks(self, submission: int) -> tuple[MatrixMark, ...]:
         """Return what a matrix shows; also of problems that are not looked at."""
         if self.narrow.is_by_problem:
@@ -97,6 +104,32 @@ class LazyColumns:
             if cell := cell_of(problem, category, attempts, self.narrow):
                 made.setdefault(submission, []).append(cell)
         return {submission: tuple(cells) for submission, cells in made.items()}
+
+
+class TimedCell(NamedTuple):
+    """Holds the speedup of a submission's best kernel of a problem, and how it moves bytes."""
+
+    problem: int
+    category: str
+    speedup: float
+    mechanisms: Sequence[str]
+
+
+def gains_of(cells: Iterable[Cell]) -> tuple[TimedCell, ...]:
+    return tuple(
+        TimedCell(cell.problem, cell.category, cell.best_speedup, cell.mechanisms)
+        for cell in cells
+        if cell.correct and cell.best_speedup is not None
+    )
+
+
+# Those of a board, few of which change from one version of the data to the next.
+@functools.lru_cache(maxsize=256)
+def _gains_in(cells: str) -> tuple[TimedCell, ...]:
+    columns = orjson.loads(cells)
+    named = (columns[name] for name in ("problem", "category", "best_speedup", "mechanisms"))
+    told = zip(*named, columns["correct"], strict=True)
+    return tuple(TimedCell(*one) for *one, correct in told if correct and one[2] is not None)
 
 
 # The rows that two parts of a matrix show, few of which change from one version of the data to the
