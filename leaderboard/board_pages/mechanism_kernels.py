@@ -21,7 +21,7 @@ from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.mechanisms import NCCL, mechanism_name
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import BoardRow, Cell
-from leaderboard.read_model.details import TimedCell, gains_of
+from leaderboard.read_model.details import Speeds, speeds_of
 from leaderboard.read_model.filters import SETTING_FILTERS, Filter, setting_filters
 from leaderboard.read_model.scopes import BoardScope, scope
 from leaderboard.read_model.setting import Setting
@@ -63,12 +63,13 @@ def tags_of(right: Iterable[Right]) -> list[str]:
     return [tag for tag, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
 
 
-def nccl_speeds(timed: Iterable[TimedCell]) -> tuple[float, float] | None:
+def nccl_speeds(every: Iterable[Speeds]) -> tuple[float, float] | None:
     """Return the median speedups of correct kernels that call NCCL and of those that do not; None
     where fewer than LEAST_DRAWN were timed of either."""
     calling, moving = list[float](), list[float]()
-    for one in timed:
-        (calling if NCCL in one.mechanisms else moving).append(one.speedup)
+    for speeds in every:
+        calling += speeds.calling
+        moving += speeds.moving
     if min(len(calling), len(moving)) < LEAST_DRAWN:
         return None
     return statistics.median(calling), statistics.median(moving)
@@ -76,7 +77,7 @@ def nccl_speeds(timed: Iterable[TimedCell]) -> tuple[float, float] | None:
 
 def finding(right: Iterable[Right]) -> str:
     """Say how fast kernels are that call NCCL and that do not; empty for too few."""
-    speeds = nccl_speeds(gains_of(one.cell for one in right))
+    speeds = nccl_speeds([speeds_of(one.cell for one in right)])
     if speeds is None:
         return ""
     calling, moving = map(cells.ratio_text, speeds)

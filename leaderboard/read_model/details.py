@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
@@ -11,6 +11,7 @@ import orjson
 from django.db.models import QuerySet
 
 from leaderboard.kit.json_types import JsonObject
+from leaderboard.metrics.mechanisms import NCCL
 from leaderboard.metrics.scores import Attempts
 from leaderboard.metrics.tallies import Cell, KernelFilter, cell_of
 from leaderboard.models import LeaderboardRow, Summary
@@ -64,12 +65,12 @@ class LazyColumns:
         every = cells_in(self._read(submission, "cells"))
         return tuple(cell for cell in every if self.narrow.covers(cell.problem, cell.category))
 
-    def gains(self, submission: int) -> tuple[TimedCell, ...]:
-        """Return the best correct kernels that were timed: of `cells`, without making these."""
+    def speeds(self, submission: int) -> Speeds:
+        """Return the speedups of the best correct kernels: of `cells`, mostly without making
+        these."""
         if not self.narrow.is_by_problem:
-            return gains_of(self.cells(submission))
-        every = _gains_in(self._read(submission, "cells"))
-        return tuple(one for one in every if self.narrow.covers(one.problem, one.category))
+            return speeds_of(self.cells(submission))
+        return _speeds_in(self._read(submission, "cells"), self.narrow)
 
     def marks(self, submission: int) -> tuple[MatrixMark, ...]:
         """Return what a matrix shows; also of problems that are not looked at."""
@@ -106,30 +107,25 @@ class LazyColumns:
         return {submission: tuple(cells) for submission, cells in made.items()}
 
 
-class TimedCell(NamedTuple):
-    """Holds the speedup of a submission's best kernel of a problem, and how it moves bytes."""
+class Speeds(NamedTuple):
+    """Holds the speedups of timed kernels that call NCCL, and of those that do not."""
 
-    problem: int
-    category: str
-    speedup: float
-    mechanisms: Sequence[str]
+    calling: tuple[float, ...]
+    moving: tuple[float, ...]
 
 
-def gains_of(cells: Iterable[Cell]) -> tuple[TimedCell, ...]:
-    return tuple(
-        TimedCell(cell.problem, cell.category, cell.best_speedup, cell.mechanisms)
-        for cell in cells
-        if cell.correct and cell.best_speedup is not None
+def speeds_of(cells: Iterable[Cell]) -> Speeds:
+    timed = [one for one in cells if one.correct and one.best_speedup is not None]
+    return Speeds(
+        tuple(one.best_speedup or 0.0 for one in timed if NCCL in one.mechanisms),
+        tuple(one.best_speedup or 0.0 for one in timed if NCCL not in one.mechanisms),
     )
 
 
 # Those of a board, few of which change from one version of the data to the next.
 @functools.lru_cache(maxsize=256)
-def _gains_in(cells: str) -> tuple[TimedCell, ...]:
-    columns = orjson.loads(cells)
-    named = (columns[name] for name in ("problem", "category", "best_speedup", "mechanisms"))
-    told = zip(*named, columns["correct"], strict=True)
-    return tuple(TimedCell(*one) for *one, correct in told if correct and one[2] is not None)
+def _speeds_in(cells: str, narrow: KernelFilter) -> Speeds:
+    return speeds_of(one for one in cells_in(cells) if narrow.covers(one.problem, one.category))
 
 
 # The rows that two parts of a matrix show, few of which change from one version of the data to the

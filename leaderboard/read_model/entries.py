@@ -16,7 +16,7 @@ from leaderboard.metrics.tallies import Cell
 from leaderboard.metrics.ties import Outcomes
 from leaderboard.models.choices import Harness
 from leaderboard.models.model_names import HOUSE
-from leaderboard.read_model.details import LazyColumns, MatrixMark, TimedCell
+from leaderboard.read_model.details import LazyColumns, MatrixMark, Speeds
 from leaderboard.read_model.leaderboard_rows import Totals
 
 Value = TypeVar("Value")
@@ -118,9 +118,9 @@ class BoardRow:
         return self._read(LazyColumns.cells, ())
 
     @property
-    def gains(self) -> tuple[TimedCell, ...]:
-        """Return the best correct kernels that were timed."""
-        return self._read(LazyColumns.gains, ())
+    def speeds(self) -> Speeds:
+        """Return the speedups of the best correct kernels."""
+        return self._read(LazyColumns.speeds, Speeds((), ()))
 
     @property
     def marks(self) -> tuple[MatrixMark, ...]:
