@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import starmap
 from typing import NamedTuple
 
-from leaderboard.board_pages.mechanism_kernels import nccl_speeds, right_kernels
+from leaderboard.board_pages.mechanism_kernels import nccl_speeds, own_of
 from leaderboard.kit.links import url
 from leaderboard.metrics.difficulty import FEWEST_MODELS, UNSOLVED, Difficulty
 from leaderboard.models import ProblemAggregate
@@ -33,8 +33,8 @@ def findings(rows: Sequence[BoardRow], known: Sequence[Setting]) -> list[Finding
 
 def _of_hand(rows: Sequence[BoardRow]) -> Iterator[Finding]:
     """Yield the median speedup of this site's own kernels."""
-    own = [cell for row in rows if row.house and row.score.is_timed for cell in row.cells]
-    if speedups := [cell.best_speedup for cell in own if cell.best_speedup is not None]:
+    own = [row.speeds for row in rows if row.house and row.score.is_timed]
+    if speedups := [one for speeds in own for one in (*speeds.calling, *speeds.moving)]:
         says = "median speedup over NCCL, and how"
         yield Finding(f"{statistics.median(speedups):.2g}× by hand", says, url("beats-nccl"))
 
@@ -52,7 +52,7 @@ def _of_checks(known: Sequence[Setting]) -> Iterator[Finding]:
 def _of_nccl(rows: Sequence[BoardRow]) -> Iterator[Finding]:
     """Yield both medians, of the kernels that the page of mechanisms is about."""
     timed = [row for row in rows if row.score.is_timed]
-    speeds = nccl_speeds(one.cell for one in right_kernels(timed))
+    speeds = nccl_speeds(row.speeds for row in own_of(timed))
     if speeds:
         says = f"median speedup of correct kernels; those that call NCCL reach {speeds[0]:.2g}×"
         yield Finding(f"{speeds[1]:.2g}× without NCCL", says, url("mechanisms"))

@@ -21,6 +21,7 @@ from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.mechanisms import NCCL, mechanism_name
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import BoardRow, Cell
+from leaderboard.read_model.details import Speeds, speeds_of
 from leaderboard.read_model.filters import SETTING_FILTERS, Filter, setting_filters
 from leaderboard.read_model.scopes import BoardScope, scope
 from leaderboard.read_model.setting import Setting
@@ -39,9 +40,13 @@ class Right(NamedTuple):
 def right_kernels(entries: Iterable[BoardRow]) -> list[Right]:
     """Return the best correct kernel of each submission and problem, without the references'. The
     site's own kernels stand in where there are no others."""
+    return [Right(entry, cell) for entry in own_of(entries) for cell in entry.cells if cell.correct]
+
+
+def own_of(entries: Iterable[BoardRow]) -> list[BoardRow]:
+    """Return the rows of models and people; the site's own where there are no others."""
     every = list(entries)
-    own = [entry for entry in every if not entry.baseline] or [e for e in every if e.house]
-    return [Right(entry, cell) for entry in own for cell in entry.cells if cell.correct]
+    return [entry for entry in every if not entry.baseline] or [e for e in every if e.house]
 
 
 def chosen(request: HttpRequest) -> tuple[Setting | None, list[Filter], BoardScope, list[Right]]:
@@ -58,13 +63,13 @@ def tags_of(right: Iterable[Right]) -> list[str]:
     return [tag for tag, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
 
 
-def nccl_speeds(cells: Iterable[Cell]) -> tuple[float, float] | None:
+def nccl_speeds(every: Iterable[Speeds]) -> tuple[float, float] | None:
     """Return the median speedups of correct kernels that call NCCL and of those that do not; None
     where fewer than LEAST_DRAWN were timed of either."""
     calling, moving = list[float](), list[float]()
-    for cell in cells:
-        if cell.best_speedup is not None:
-            (calling if NCCL in cell.mechanisms else moving).append(cell.best_speedup)
+    for speeds in every:
+        calling += speeds.calling
+        moving += speeds.moving
     if min(len(calling), len(moving)) < LEAST_DRAWN:
         return None
     return statistics.median(calling), statistics.median(moving)
@@ -72,7 +77,7 @@ def nccl_speeds(cells: Iterable[Cell]) -> tuple[float, float] | None:
 
 def finding(right: Iterable[Right]) -> str:
     """Say how fast kernels are that call NCCL and that do not; empty for too few."""
-    speeds = nccl_speeds(one.cell for one in right)
+    speeds = nccl_speeds([speeds_of(one.cell for one in right)])
     if speeds is None:
         return ""
     calling, moving = map(cells.ratio_text, speeds)

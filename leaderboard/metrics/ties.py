@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ class Outcomes(NamedTuple):
     fast: Shares | None
 
 
+@functools.lru_cache(maxsize=4096)
 def sign_test(wins: int, losses: int) -> float:
     """Return the exact two-sided p of so many wins and losses between equals."""
     n = wins + losses
@@ -32,8 +34,14 @@ def sign_test(wins: int, losses: int) -> float:
 
 def is_surely_better(one: Shares, other: Shares) -> bool:
     """Return True if one does better on the problems that both were judged on, by a sign test."""
-    pairs = [(a, b) for a, b in zip(one, other, strict=False) if a is not None and b is not None]
-    wins, losses = sum(a > b for a, b in pairs), sum(a < b for a, b in pairs)
+    wins = losses = 0
+    for a, b in zip(one, other, strict=False):
+        if a is None or b is None or a == b:
+            continue
+        if a > b:
+            wins += 1
+        else:
+            losses += 1
     return wins > losses and sign_test(wins, losses) < LEAST_SURE
 
 

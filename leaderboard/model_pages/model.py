@@ -16,13 +16,22 @@ from leaderboard.delivery import cells, citing
 from leaderboard.delivery.pages import Crumb, Page, Table, public_page
 from leaderboard.delivery.redirects import moved_to
 from leaderboard.kit.links import url
+from leaderboard.kit.unindexed import unindexed
 from leaderboard.metrics import scores
 from leaderboard.metrics.telling_apart import told_apart
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.model_pages.chosen import counted_record, counted_submissions
 from leaderboard.model_pages.model_figures import Categories, model_figures, named
 from leaderboard.model_pages.side_by_side import LETTERS
-from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
+from leaderboard.models import (
+    Kernel,
+    LanguageModel,
+    LeaderboardRow,
+    Moderation,
+    Problem,
+    Submission,
+    Visibility,
+)
 from leaderboard.read_model import boards
 from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
 from leaderboard.read_model.boards import BoardRow, Cell, Shown
@@ -73,9 +82,9 @@ def model(request: HttpRequest, slug: str) -> Page:
     context = {
         "model": found,
         **table_context(rows, settings, timed),
+        **best_of(ours, totals, settings),
         **{"claimed": bool(totals), "citation": claims[0].citation if totals else ""},
-        "compare_url": compare_url(each),
-        "matrix_url": matrix_url(ours, settings),
+        **{"compare_url": compare_url(each), "matrix_url": matrix_url(ours, settings)},
         "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(each, settings, known),
         **category_context(each, claims, known),
@@ -99,10 +108,26 @@ def model(request: HttpRequest, slug: str) -> Page:
     )
 
 
+def best_of(
+    ours: Sequence[BoardRow], totals: Sequence[BoardRow], settings: Settings
+) -> dict[str, object]:
+    """Return the best row judged here with its setting, and the best of those published."""
+    best = ours[0] if ours else None
+    return {
+        "best_row": best,
+        "best_setting": settings.get(best.submission) if best else None,
+        "published": max(totals, key=lambda one: one.score.fast_at_1 or 0.0, default=None),
+    }
+
+
 def model_called(slug: str) -> tuple[LanguageModel, int]:
     """Return the model, and for how many problems its public submissions have kernels, judged or
     not, in one query. Raises Http404."""
-    seen = Submission.objects.ranked().filter(model=OuterRef(OuterRef("pk")))
+    # A model has few submissions, and there are many public ones.
+    seen = Submission.objects.alias(shown=unindexed("visibility")).filter(
+        **{"shown": Visibility.PUBLIC, "moderation": Moderation.ACCEPTED, "is_practice": False},
+        model=OuterRef(OuterRef("pk")),
+    )
     kernels = Kernel.objects.filter(submission__in=seen).order_by()
     counted = kernels.values("submission__model").annotate(n=Count("problem", distinct=True))
     models = LanguageModel.objects.visible().annotate(handed_in=Subquery(counted.values("n")))

@@ -22,6 +22,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
+from leaderboard.kit.unindexed import unindexed
 from leaderboard.models import (
     Kernel,
     LeaderboardRow,
@@ -224,8 +225,12 @@ def failed_checks(found: Submission, setting: Setting | None) -> list[str]:
     one query."""
     if setting is None or not setting.is_timed:
         return []
-    own = Summary.objects.filter(submission=found, **vars(setting)).order_by()
-    attempts = chain.from_iterable(own.values_list("attempts", flat=True))
+    # A setting holds what everybody submitted, a submission few rows.
+    told = {name: value for name, value in vars(setting).items() if name != "profile"}
+    own = Summary.objects.alias(inputs=unindexed("profile")).filter(
+        submission=found, inputs=setting.profile, **told
+    )
+    attempts = chain.from_iterable(own.order_by().values_list("attempts", flat=True))
     return [entry["run"] for entry in attempts if entry["verdict"] != "ok"]
 
 

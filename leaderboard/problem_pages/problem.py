@@ -92,7 +92,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
             **in_any_setting(found, stood, settings, setting),
             **problem_figures(found, stood, setting, query, models_of(rows)),
             "published": frames_of(number, known.claimed),
-            "over_time": over_time_frames(found, stood, setting, query),
+            "over_time": over_time_frames(found, stood, setting, query, rows),
             **known_context(known, stood),
             "baselines": Baselines(text, judged, setting),
             "task": Task(payload=text, digest=found.digest, url=found.get_absolute_url()),

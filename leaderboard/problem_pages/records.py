@@ -21,7 +21,7 @@ from leaderboard.models import Problem, Run
 from leaderboard.models.choices import Moderation, Visibility
 from leaderboard.problem_pages.problem_figures import READS, asked, drawn_of
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.problem_results import SettingTotals
+from leaderboard.read_model.problem_results import SettingTotals, SubmissionRow
 
 MOST_KERNELS = 2_000
 
@@ -33,6 +33,7 @@ class Timed(NamedTuple):
     speedup: float
     low: float
     high: float
+    kernel_us: float
     run: UUID
     model: str
     harness: str
@@ -55,16 +56,16 @@ def best_over_time(request: HttpRequest) -> Drawn:
     rows = [[_name(one), _day(one), one.speedup, "yes" if one in best else "no"] for one in timed]
     table = Table(columns=("Kernel of", "Judged", "Speedup, ×", "Record"), rows=rows)
     drawn = drawn_of(request, found, setting, spec, table)
-    return replace(drawn, title=title_of(best))
+    fastest = min(timed, key=lambda one: one.kernel_us, default=None)
+    return replace(drawn, title=title_of(fastest and (fastest.model, fastest.speedup)))
 
 
-def title_of(best: Sequence[Timed]) -> str:
-    """Return the title with the newest record."""
-    if not best:
+def title_of(fastest: tuple[str, float] | None) -> str:
+    """Return the title with the model of the fastest kernel, and its speedup."""
+    if fastest is None:
         return best_over_time.title
-    newest = best[-1]
-    by = f"{visible(newest.model)} since {_day(newest)}"
-    return said(best_over_time.title, f"{ratio_text(newest.speedup)}, by {by}")
+    model, speedup = fastest
+    return said(best_over_time.title, f"{visible(model)} is fastest, {ratio_text(speedup)}")
 
 
 def timed_kernels(problem: Problem, setting: Setting) -> list[Timed]:
@@ -81,7 +82,7 @@ def timed_kernels(problem: Problem, setting: Setting) -> list[Timed]:
     )
     told = ("model__name", "harness", "withholds_source")
     whose = [f"kernel__submission__{name}" for name in told]
-    times = ("finished_at", "speedup", "speedup_low", "speedup_high")
+    times = ("finished_at", "speedup", "speedup_low", "speedup_high", "kernel_us")
     found = rows.values_list(*times, "pk", *whose)[:MOST_KERNELS]
     return [Timed(*row) for row in found]
 
@@ -111,9 +112,14 @@ def _day(one: Timed) -> str:
 
 
 def over_time_frames(
-    found: Problem, stood: Sequence[SettingTotals], setting: Setting | None, query: str
+    found: Problem,
+    stood: Sequence[SettingTotals],
+    setting: Setting | None,
+    query: str,
+    rows: Sequence[SubmissionRow],
 ) -> tuple[list[dict[str, object]], str]:
-    """Return the frame of the figure, or a sentence where there are too few kernels for it."""
+    """Return the frame of the figure, or a sentence where there are too few kernels for it; `rows`
+    begin with the fastest kernel."""
     here = next((one for one in stood if one.setting == setting), None)
     if here is None or setting is None or not setting.is_timed or not here.correct:
         return [], ""
@@ -121,5 +127,10 @@ def over_time_frames(
         told = f"here {here.correct} {'was' if here.correct == 1 else 'were'} timed"
         return [], f"{drawn_from(best_over_time, 'correct kernels')}; {told}."
     address = f"problem={found.number}" + (f"&{query}" if query else "")
-    title = title_of(records_of(timed_kernels(found, setting)))
+    fastest = (
+        (row.submission__model__name, row.best_run__speedup)
+        for row in rows
+        if row.best_run__speedup is not None and not row.is_reference
+    )
+    title = title_of(next(fastest, None))
     return [framed(best_over_time, address, title=title)], ""

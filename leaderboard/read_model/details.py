@@ -11,6 +11,7 @@ import orjson
 from django.db.models import QuerySet
 
 from leaderboard.kit.json_types import JsonObject
+from leaderboard.metrics.mechanisms import NCCL
 from leaderboard.metrics.scores import Attempts
 from leaderboard.metrics.tallies import Cell, KernelFilter, cell_of
 from leaderboard.models import LeaderboardRow, Summary
@@ -64,6 +65,13 @@ class LazyColumns:
         every = cells_in(self._read(submission, "cells"))
         return tuple(cell for cell in every if self.narrow.covers(cell.problem, cell.category))
 
+    def speeds(self, submission: int) -> Speeds:
+        """Return the speedups of the best correct kernels: of `cells`, mostly without making
+        these."""
+        if not self.narrow.is_by_problem:
+            return speeds_of(self.cells(submission))
+        return _speeds_in(self._read(submission, "cells"), self.narrow)
+
     def marks(self, submission: int) -> tuple[MatrixMark, ...]:
         """Return what a matrix shows; also of problems that are not looked at."""
         if self.narrow.is_by_problem:
@@ -97,6 +105,27 @@ class LazyColumns:
             if cell := cell_of(problem, category, attempts, self.narrow):
                 made.setdefault(submission, []).append(cell)
         return {submission: tuple(cells) for submission, cells in made.items()}
+
+
+class Speeds(NamedTuple):
+    """Holds the speedups of timed kernels that call NCCL, and of those that do not."""
+
+    calling: tuple[float, ...]
+    moving: tuple[float, ...]
+
+
+def speeds_of(cells: Iterable[Cell]) -> Speeds:
+    timed = [one for one in cells if one.correct and one.best_speedup is not None]
+    return Speeds(
+        tuple(one.best_speedup or 0.0 for one in timed if NCCL in one.mechanisms),
+        tuple(one.best_speedup or 0.0 for one in timed if NCCL not in one.mechanisms),
+    )
+
+
+# Those of a board, few of which change from one version of the data to the next.
+@functools.lru_cache(maxsize=256)
+def _speeds_in(cells: str, narrow: KernelFilter) -> Speeds:
+    return speeds_of(one for one in cells_in(cells) if narrow.covers(one.problem, one.category))
 
 
 # The rows that two parts of a matrix show, few of which change from one version of the data to the

@@ -16,7 +16,7 @@ from leaderboard.metrics.tallies import Cell
 from leaderboard.metrics.ties import Outcomes
 from leaderboard.models.choices import Harness
 from leaderboard.models.model_names import HOUSE
-from leaderboard.read_model.details import LazyColumns, MatrixMark
+from leaderboard.read_model.details import LazyColumns, MatrixMark, Speeds
 from leaderboard.read_model.leaderboard_rows import Totals
 
 Value = TypeVar("Value")
@@ -116,6 +116,11 @@ class BoardRow:
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
         return self._read(LazyColumns.cells, ())
+
+    @property
+    def speeds(self) -> Speeds:
+        """Return the speedups of the best correct kernels."""
+        return self._read(LazyColumns.speeds, Speeds((), ()))
 
     @property
     def marks(self) -> tuple[MatrixMark, ...]:

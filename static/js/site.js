@@ -33,7 +33,7 @@ if (waits) {
   }, waits.dataset.refresh * 1000);
 }
 const copies = (button, told) => button.addEventListener("click", async () => {
-  await navigator.clipboard.writeText(told());
+  await navigator.clipboard.writeText(await told());
   button.textContent = "Copied";
   button.removeAttribute("aria-label");
 });
@@ -41,6 +41,10 @@ if (navigator.clipboard) {
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = false;
     copies(button, () => new URL(button.dataset.copy || location.href, location.href).href);
+  }
+  for (const button of document.querySelectorAll("[data-copy-source]")) {
+    button.hidden = false;
+    copies(button, async () => (await (await fetch(button.dataset.copySource)).json()).source);
   }
   // Code is copied without what the page writes beside it.
   for (const block of document.querySelectorAll("pre.command, .source:not(.diff)")) {
