@@ -135,7 +135,7 @@ def _timed(problem: Mapping[str, Any], world_size: int, dtype: str, size: str) -
     work = (
         "The busiest rank of a timed call must at least send or receive "
         f"{_bytes(cost['wire_bytes'] * larger)}, in {waits}, move "
-        f"{_bytes(cost['hbm_bytes'] * larger)} through its memory and do {cost['flops']:.3g} "
+        f"{_bytes(cost['hbm_bytes'] * larger)} through its memory and do {_count(cost['flops'])} "
         "floating-point operations."
     )
     return "\n".join(
@@ -160,6 +160,11 @@ def timed_arguments(
     found = problem.get("timed_arguments", {}).get(size, {})
     words = {n: w if isinstance(w, str) else w[str(world_size)] for n, w in found.items()}
     return {name: each.replace("{dtype}", dtype) for name, each in words.items()}
+
+
+def _count(operations: float) -> str:
+    """Return a number of operations: whole below a million, else to three digits."""
+    return f"{operations:,.0f}" if operations < 1e6 else f"{operations:.3g}"
 
 
 def _bytes(count: float) -> str:

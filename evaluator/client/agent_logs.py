@@ -12,7 +12,7 @@ import datetime
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from .sources import named, read
 SUFFIX = ".traj.json"
 # How PKB's task calls the file that is to be written.
 _ASKED = re.compile(r"solutions_[a-z]{1,16}/\d{1,4}_[a-z]\w{0,80}\.py", re.ASCII)
+_NO_PROBLEM = "no problem is named; give --problem, or call it 13_gemm_allreduce.traj.json"
 _ADDRESSES = ("api_base", "base_url")
 LOGS = Path("logs") / "kernelgen_agent"
 META, TRAJECTORY = "meta.json", "miniswe_agent.traj.json"
@@ -75,12 +76,7 @@ def attempts(root: Path, number: int, model: str | None) -> tuple[list[Attempt],
     if models and chosen is None:
         fix = "--model chooses one; each is a submission of its own."
         raise Misused(f"The last runs are of several models: {', '.join(models)}.", fix)
-    files = {
-        (found.problem.slug, found.backend): found
-        for tree in root.glob("solutions_*")
-        for found in pkb_folders.kernels(tree)
-        if not pkb_folders.told(tree)
-    }
+    files = _by_place(root.glob("solutions_*"))
     made = [
         _attempt(log, files.get(place), number)
         for place, log in logs.items()
@@ -97,6 +93,16 @@ def attempts(root: Path, number: int, model: str | None) -> tuple[list[Attempt],
     return made, _told(own[-1]) if own else {}
 
 
+def _by_place(trees: Iterable[Path]) -> dict[tuple[str, str], pkb_folders.FoundKernel]:
+    """Return the kernels of an agent's trees by problem and backend; a generator's say a model."""
+    return {
+        (found.problem.slug, found.backend): found
+        for tree in trees
+        if not pkb_folders.told(tree)
+        for found in pkb_folders.kernels(tree)
+    }
+
+
 def of_trajectories(
     paths: Sequence[Path], roots: Sequence[Path], wanted: Wanted
 ) -> tuple[list[Attempt], dict[str, Any]]:
@@ -106,35 +112,32 @@ def of_trajectories(
     the .py file next to its trajectory, else what the agent submitted. Raises Misused naming every
     trajectory that has none of these.
     """
-    files = {
-        (found.problem.slug, found.backend): found
-        for root in roots
-        for tree in pkb_folders.trees(root)
-        for found in pkb_folders.kernels(tree)
-    }
+    files = _by_place(tree for root in roots for tree in pkb_folders.trees(root))
     faults: list[str] = []
-    counted: Counter[str] = Counter()
+    counted: Counter[tuple[str, str]] = Counter()
     made, logs = [], []
     for path in paths:
         log, fault = _of_trajectory(path, wanted)
         if log is None:
             faults.append(f"{path}: {fault}")
             continue
-        counted[log.problem.slug] += 1
-        file = files.get((log.problem.slug, log.backend))
-        if file is not None and counted[log.problem.slug] > 1:
+        place = log.problem.slug, log.backend
+        counted[place] += 1
+        file = files.get(place)
+        if file is not None and counted[place] > 1:
             faults.append(f"{path}: {file.path} is of one trajectory; name that one alone")
         source = None if file else _left(path, log)
-        if source is None and file is None and not roots and not log.has_stopped:
-            faults.append(
-                f"{path}: its kernel is in no folder; name that of solutions_{log.backend}"
-            )
+        if source is None and not (file or roots or log.has_stopped):
+            missing = f"solutions_{log.backend}"
+            faults.append(f"{path}: its kernel is in no folder; name that of {missing}")
         logs.append(log)
-        made.append(_attempt(log, file, counted[log.problem.slug], source))
+        made.append(_attempt(log, file, counted[place], source))
     raise_all(faults)
     if len(models := sorted({log.model for log in logs})) > 1:
         fix = "Each is a submission of its own: convert them apart."
         raise Misused(f"The trajectories are of several models: {', '.join(models)}.", fix)
+    for place in sorted(files.keys() - counted.keys()):
+        note(f"left out, as no trajectory is named for it: {files[place].path}")
     return made, _told(logs[-1])
 
 
@@ -142,28 +145,37 @@ def _of_trajectory(path: Path, wanted: Wanted) -> tuple[Log | None, str]:
     """Return a trajectory as a log, or what it does not say."""
     steps = _read(path)
     config = an_object(an_object(steps.get("info")).get("config"))
-    turns = [each for each in steps.get("messages") or () if isinstance(each, dict)]
-    task = "\n".join(message_of(each)["text"] for each in turns[:2])
-    asked = {*_ASKED.findall(task)} if not wanted.problem else set()
+    task = "\n".join(message_of(each)["text"] for each in _turns(steps)[:2])
+    asked = set() if wanted.problem else {*_ASKED.findall(task)}
     name = asked.pop() if len(asked) == 1 else ""
-    stem = path.name[: -len(SUFFIX)]
-    said = named(PurePosixPath(name or f"{wanted.problem or stem}.py"))
-    backend = (said.backend if said else None) or wanted.backend
+    said = named(PurePosixPath(name or f"{wanted.problem or path.name[: -len(SUFFIX)]}.py"))
+    if said is None:
+        return None, _NO_PROBLEM
+    backend = said.backend or wanted.backend
     if backend is None:
         return None, "no backend is named; give --backend"
     try:
-        problem = pkb_folders.today(said) if name and said else problem_called(said.problem)  # type: ignore[union-attr]
-    except (Misused, AttributeError):
-        return None, "no problem is named; give --problem, or call it 13_gemm_allreduce.traj.json"
+        problem = pkb_folders.today(said) if name else problem_called(said.problem)
+    except Misused:
+        return None, _NO_PROBLEM
+    return Log(problem, backend, name, _meta(config), steps), ""
+
+
+def _meta(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return of a trajectory's configuration what PKB's logs say beside it."""
     model, agent = (an_object(config.get(part)) for part in ("model", "agent"))
-    is_own_server = any(key in an_object(model.get("model_kwargs")) for key in _ADDRESSES)
-    meta = {
+    given = an_object(model.get("model_kwargs"))
+    return {
         "model": str(model.get("model_name") or ""),
         "cost_limit": agent.get("cost_limit") or None,
         "step_limit": agent.get("step_limit"),
-        "is_own_server": is_own_server,
+        "is_own_server": any(name in given for name in _ADDRESSES),
     }
-    return Log(problem, backend, name, meta, steps), ""
+
+
+def _turns(trajectory: Mapping[str, Any]) -> list[dict[str, Any]]:
+    turns = trajectory.get("messages")
+    return [one for one in turns if isinstance(one, dict)] if isinstance(turns, list) else []
 
 
 def _left(path: Path, log: Log) -> bytes | None:
@@ -203,7 +215,7 @@ def _attempt(
 ) -> Attempt:
     if source is None:
         source = pkb_folders.text_of(file.path) if file else b""
-    turns = [each for each in log.trajectory.get("messages", ()) if isinstance(each, dict)]
+    turns = _turns(log.trajectory)
     messages = [message_of(each) for each in turns]
     asked = [each["text"] for each in messages[:2] if each["role"] in ("system", "user")]
     return Attempt(

@@ -29,7 +29,7 @@ PAGES = (
         "compare",
         "problems",
     ),
-    *("hardware-list", "methodology", "snapshots", "status"),
+    *("environment", "hardware-list", "methodology", "snapshots", "status"),
 )
 MOST_SUBMISSIONS = 40_000
 

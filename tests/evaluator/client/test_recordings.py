@@ -149,11 +149,16 @@ def test_a_trajectory_of_mini_swe_agent_is_an_agentic_attempt(pkb: Pkb, out: Pat
     assert b"not-a-key" not in b"".join(made.files.values())
 
 
-def test_a_trajectory_says_its_problem_by_its_task(pkb: Pkb, tmp_path: Path, out: Path) -> None:
+def test_a_trajectory_says_its_problem_by_its_task(
+    pkb: Pkb, tmp_path: Path, capsys: Output, out: Path
+) -> None:
     steps = json.loads((RECORDINGS / "1_allreduce_cuda.traj.json").read_text())
     steps["messages"][1]["content"] += " Write solutions_triton/3_broadcast_triton.py."
     steps["info"]["submission"] = ""
-    root = write(tmp_path / "pkb", {"solutions_triton/3_broadcast_triton.py": GOOD + "# own\n"})
+    other = "solutions_triton_bf16_none_openai_gpt/3_broadcast_triton.py"
+    kernels = {"solutions_triton/3_broadcast_triton.py": GOOD + "# own\n", other: GOOD}
+    kernels["solutions_triton/1_allreduce_triton.py"] = GOOD
+    root = write(tmp_path / "pkb", kernels)
     log = write(tmp_path, {"run.traj.json": json.dumps(steps)}) / "run.traj.json"
     assert pkb("convert", log, root, "-o", out) == 0
     made = _read(out)
@@ -161,6 +166,7 @@ def test_a_trajectory_says_its_problem_by_its_task(pkb: Pkb, tmp_path: Path, out
     assert made.lines[3, 1]["converted_from"] == "solutions_triton/3_broadcast_triton.py"
     name = "kernels/3_broadcast/attempt_1/step_01_triton.py"
     assert made.files[name].endswith(b"# own\n")
+    assert "left out, as no trajectory is named for it" in capsys.readouterr().err
 
 
 def test_what_a_trajectory_does_not_say_is_asked_for(
@@ -176,6 +182,15 @@ def test_what_a_trajectory_does_not_say_is_asked_for(
     told = capsys.readouterr().err
     assert "run.traj.json: no backend is named" in told
     assert "2_allgather_cuda.traj.json: its kernel is in no folder" in told
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"messages": 7, "info": {"config": []}}', "{"])
+def test_what_is_no_trajectory_is_refused(
+    pkb: Pkb, tmp_path: Path, capsys: Output, text: str
+) -> None:
+    path = write(tmp_path, {"1_allreduce_cuda.traj.json": text}) / "1_allreduce_cuda.traj.json"
+    assert pkb("convert", path) == 2
+    assert "pkb: " in capsys.readouterr().err
 
 
 def test_kernels_of_an_agent_without_its_logs_are_not_taken_for_zero_shot(
