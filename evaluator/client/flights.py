@@ -6,10 +6,10 @@ import contextlib
 import json
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .failures import Failure, Refused
+from .failures import Failure, NoAnswer, Refused
 from .items import Item, not_sent
 from .transport import SiteAddress
 
@@ -80,24 +80,28 @@ class Flight:
         except Failure:
             self._unsent.extendleft(reversed(items))
             raise
-        for told in answer["items"]:
-            item = named[told["id"]]
-            if told["status"] == "accepted":
-                self._out[told["id"]] = item
-            else:
-                self._answered.append((item, _refused(told["error"])))
+        with _of_this_api():
+            self._most = max(1, min(self._most, int(answer["in_flight"])))
+            for told in answer["items"]:
+                item = named[told["id"]]
+                if told["status"] == "accepted":
+                    self._out[told["id"]] = item
+                else:
+                    self._answered.append((item, _refused(told["error"])))
 
     def fetch(self) -> None:
         """Fetch reports; wait until there is one, for some seconds."""
         ids = list(self._out)
         answer = self._asked(RESULTS, {"ids": ids, "wait_s": WAIT_S})
-        for told in answer["results"]:
-            item = self._out.pop(told["id"], None)
-            if item is not None:
-                self._answered.append((item, told["report"]))
-        for key in answer["unknown"]:
-            self._again(key)
-        if not answer["results"]:
+        with _of_this_api():
+            for told in answer["results"]:
+                item = self._out.pop(told["id"], None)
+                if item is not None:
+                    self._answered.append((item, {**told["report"]}))
+            for key in answer["unknown"]:
+                self._again(key)
+            is_empty = not answer["results"]
+        if is_empty:
             time.sleep(PAUSE_S)
 
     def cancel(self) -> None:
@@ -133,6 +137,16 @@ class Flight:
                     raise
             time.sleep(wait_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+@contextlib.contextmanager
+def _of_this_api() -> Iterator[None]:
+    """Raise NoAnswer for an answer of another shape: of another site, or of a newer one."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = f"an answer that this pkb does not know: {error!r}"
+        raise NoAnswer(said, is_passing=False) from None
 
 
 def _is_full(failure: Failure) -> bool:
