@@ -15,7 +15,7 @@ from .transport import SiteAddress
 
 BATCH, RESULTS, CANCEL = (f"/api/v1/training/{name}" for name in ("batch", "results", "cancel"))
 HEADERS = {"Content-Type": "application/json"}
-BATCH_ITEMS, BATCH_BYTES = 16, 8 << 20
+BATCH_ITEMS, BATCH_BYTES = 16, 2 << 20  # before its last item
 WAIT_S, PAUSE_S, LONGEST_PAUSE_S = 10.0, 0.5, 30.0
 MOST_LOST = 3
 Answered = tuple[Item, Mapping[str, Any]]
@@ -73,7 +73,7 @@ class Flight:
         items, size = list[Item](), 0
         while self._unsent and len(items) < BATCH_ITEMS and size < BATCH_BYTES:
             items.append(self._unsent.popleft())
-            size += len(items[-1].source or "")
+            size += len(json.dumps(items[-1].source))
         named = {str(item.id): item for item in items}
         try:
             answer = self._asked(BATCH, {"items": [item.wire() for item in items]})
@@ -154,8 +154,6 @@ def _is_full(failure: Failure) -> bool:
 
 
 def _refused(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the report of an item that the site did not take: the kernel is to blame where it has
-    no entry point, and whoever asked for anything else."""
+    """Return the report of an item that the site did not take."""
     said = f"{error['message']} {error['fix']}"
-    verdict = "missing_entry_point" if error["code"] == "no_entry_point" else "refused"
-    return {"verdict": verdict, "phase": "build", "code": error["code"], "feedback": said}
+    return {"verdict": "refused", "phase": "build", "code": error["code"], "feedback": said}

@@ -277,7 +277,8 @@ def test_no_answer_in_time_is_a_failure() -> None:
 
 
 def test_an_answer_of_another_site_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    for answer in ([], {"items": 1, "in_flight": 9}, {"items": [{"id": "x"}], "in_flight": 9}):
+    answers: list[Any] = [[], {"items": 1}, {"items": [{"id": "x"}], "in_flight": 9}]
+    for answer in answers:
         site = FakeSite()
         monkeypatch.setattr(site, "_answer", lambda *_, said=answer: said)
         with pytest.raises(NoAnswer, match="does not know"):
