@@ -6,16 +6,16 @@ import contextlib
 import json
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .failures import Failure, Refused
+from .failures import Failure, NoAnswer, Refused
 from .items import Item, not_sent
 from .transport import SiteAddress
 
 BATCH, RESULTS, CANCEL = (f"/api/v1/training/{name}" for name in ("batch", "results", "cancel"))
 HEADERS = {"Content-Type": "application/json"}
-BATCH_ITEMS, BATCH_BYTES = 16, 8 << 20
+BATCH_ITEMS, BATCH_BYTES = 16, 2 << 20  # before its last item
 WAIT_S, PAUSE_S, LONGEST_PAUSE_S = 10.0, 0.5, 30.0
 MOST_LOST = 3
 Answered = tuple[Item, Mapping[str, Any]]
@@ -73,31 +73,35 @@ class Flight:
         items, size = list[Item](), 0
         while self._unsent and len(items) < BATCH_ITEMS and size < BATCH_BYTES:
             items.append(self._unsent.popleft())
-            size += len(items[-1].source or "")
+            size += len(json.dumps(items[-1].source))
         named = {str(item.id): item for item in items}
         try:
             answer = self._asked(BATCH, {"items": [item.wire() for item in items]})
         except Failure:
             self._unsent.extendleft(reversed(items))
             raise
-        for told in answer["items"]:
-            item = named[told["id"]]
-            if told["status"] == "accepted":
-                self._out[told["id"]] = item
-            else:
-                self._answered.append((item, _refused(told["error"])))
+        with _of_this_api():
+            self._most = max(1, min(self._most, int(answer["in_flight"])))
+            for told in answer["items"]:
+                item = named[told["id"]]
+                if told["status"] == "accepted":
+                    self._out[told["id"]] = item
+                else:
+                    self._answered.append((item, _refused(told["error"])))
 
     def fetch(self) -> None:
         """Fetch reports; wait until there is one, for some seconds."""
         ids = list(self._out)
         answer = self._asked(RESULTS, {"ids": ids, "wait_s": WAIT_S})
-        for told in answer["results"]:
-            item = self._out.pop(told["id"], None)
-            if item is not None:
-                self._answered.append((item, told["report"]))
-        for key in answer["unknown"]:
-            self._again(key)
-        if not answer["results"]:
+        with _of_this_api():
+            for told in answer["results"]:
+                item = self._out.pop(told["id"], None)
+                if item is not None:
+                    self._answered.append((item, {**told["report"]}))
+            for key in answer["unknown"]:
+                self._again(key)
+            is_empty = not answer["results"]
+        if is_empty:
             time.sleep(PAUSE_S)
 
     def cancel(self) -> None:
@@ -135,13 +139,21 @@ class Flight:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
+@contextlib.contextmanager
+def _of_this_api() -> Iterator[None]:
+    """Raise NoAnswer for an answer of another shape: of another site, or of a newer one."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = f"an answer that this pkb does not know: {error!r}"
+        raise NoAnswer(said, is_passing=False) from None
+
+
 def _is_full(failure: Failure) -> bool:
     return isinstance(failure, Refused) and failure.code == "training_quota"
 
 
 def _refused(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the report of an item that the site did not take: the kernel is to blame where it has
-    no entry point, and whoever asked for anything else."""
+    """Return the report of an item that the site did not take."""
     said = f"{error['message']} {error['fix']}"
-    verdict = "missing_entry_point" if error["code"] == "no_entry_point" else "refused"
-    return {"verdict": verdict, "phase": "build", "code": error["code"], "feedback": said}
+    return {"verdict": "refused", "phase": "build", "code": error["code"], "feedback": said}

@@ -27,7 +27,7 @@ from leaderboard.submissions.training import MOST_ITEMS, PLACEMENTS, Taken, acce
 
 REFUSALS = dict.fromkeys((400, 401, 403, 413, 429), ErrorOut)
 KEY = re.compile(r"[A-Za-z0-9._:/-]+", re.ASCII)
-MOST_IDS = 512
+MOST_IDS, MOST_BYTES = 512, 4 << 20
 MOST_WAIT_S = 20
 LOOK_AGAIN_S = 0.2
 # So many requests of a process wait for answers; others hear at once what there is.
@@ -113,6 +113,9 @@ class CancelOut(Shape):
 @throttle_classes([TrainingThrottle])
 def batch(request: Request) -> Response:
     """Queue judgements. An item that is sent twice is one; refused items are named one by one."""
+    if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_BYTES:
+        reason = f"The batch is larger than {MOST_BYTES >> 20} MiB."
+        raise RequestError("too_large", reason, "Send fewer kernels at a time.", status=413)
     found = accept(_owner(request), validated(BatchIn, request)["items"])
     for queue in sorted(found.queues):
         ring_next(queue)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from evaluator.messages.job import Device, Profile
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Judgement, Problem, TrainingGroup, WorkerHost
 from leaderboard.models.choices import FULL, SHARED
+from leaderboard.models.teams import accounts_of, person_of
 from leaderboard.models.training import MOST_GROUPS, MOST_OF_A_GROUP, new_secret
 from leaderboard.submissions.kernel_needs import backend_found, needs_on_gpus
 from leaderboard.submissions.practice import QuotaSpent, in_turn
@@ -58,23 +59,28 @@ def accept(owner: AbstractBaseUser, items: Sequence[Fields]) -> Batch:
         twice = next(key for key in keys if keys.count(key) > 1)
         says = f"The id {twice} occurs more than once."
         raise RequestError("duplicate_id", says, "Give each item an id of its own.")
-    made = _made(items)
+    own = Judgement.objects.filter(owner=owner.pk, key__in=keys)
+    known = set(own.values_list("key", flat=True))
+    # Before anything is read that takes long, and again once nobody else can add to it.
+    _check_quota(accounts_of(person_of(owner.pk)), len(items) - len(known))
+    made = _made(items, known)
     with transaction.atomic():
         accounts = in_turn(owner)
-        own = Judgement.objects.filter(owner=owner.pk, key__in=keys)
         there = dict(own.values_list("key", "digest"))
-        new = [one for one in made if isinstance(one, Judgement) and one.key not in there]
+        new = [one for one in made.values() if isinstance(one, Judgement) and one.key not in there]
         _check_quota(accounts, len(new))
         new, full = _with_secrets(owner.pk, new, items)
         for one in new:
             one.owner_id = owner.pk
         Judgement.objects.bulk_create(new, ignore_conflicts=True)
-    taken = [_taken(key, one, there, full) for key, one in zip(keys, made, strict=True)]
+    taken = [_taken(item, made.get(item["id"]), there, full) for item in items]
     return Batch(taken=taken, queues=frozenset(str(one.hardware_id) for one in new))
 
 
-def _made(items: Sequence[Fields]) -> list[Judgement | RequestError]:
-    """Return of each item the judgement that it asks for, not stored, or why there is none."""
+def _made(items: Sequence[Fields], known: Container[str]) -> dict[str, Judgement | RequestError]:
+    """Return by key, of the items that are not known, the judgement that each asks for, not stored,
+    or why there is none."""
+    items = [item for item in items if item["id"] not in known]
     names = {item["problem"] for item in items}
     numbers = {int(name) for name in names if name.isdecimal() and len(name) < 5}
     found = Problem.objects.filter(Q(slug__in=names) | Q(number__in=numbers))
@@ -82,19 +88,21 @@ def _made(items: Sequence[Fields]) -> list[Judgement | RequestError]:
     problems |= {one.slug: one for one in problems.values()}
     served = set(WorkerHost.objects.serving().values_list("queue", flat=True))
     machines = Machines(known=list(Hardware.objects.all()), served=served)
-    made: list[Judgement | RequestError] = []
+    made: dict[str, Judgement | RequestError] = {}
     for item in items:
         try:
-            made.append(_judgement(item, problems, machines))
+            made[item["id"]] = _judgement(item, problems, machines)
         except RequestError as error:
-            made.append(error)
+            made[item["id"]] = error
     return made
 
 
 def _judgement(item: Fields, problems: Mapping[str, Problem], machines: Machines) -> Judgement:
     source = decoded(item["source"].encode(errors="surrogatepass"))
     backend = item.get("backend") or backend_found(source)
-    candidate = Candidate(problem=item["problem"], backend=backend, source=source)
+    # Whether it defines `solution` is the judge's to say: to parse it takes long.
+    asked = {"problem": item["problem"], "backend": backend, "source": source}
+    candidate = Candidate(**asked, where=item["id"])
     problem = checked_problem(candidate, problems)
     names = ("device", "hardware", "world_size", "size", "dtype")
     wanted = TargetRequest(
@@ -106,8 +114,8 @@ def _judgement(item: Fields, problems: Mapping[str, Problem], machines: Machines
     needs = ""
     if target.device != Device.CPU:
         required = problem.payload.get("requirements", {})
-        asked = (source, backend, required, target.world_size, target.placement)
-        needs = f" {' '.join(sorted(needs_on_gpus(*asked)))} "
+        of_target = (target.world_size, target.placement)
+        needs = f" {' '.join(sorted(needs_on_gpus(source, backend, required, *of_target)))} "
     names_of_target = ("device", "world_size", "size", "dtype", "profile", "placement")
     return Judgement(
         key=item["id"],
@@ -115,7 +123,7 @@ def _judgement(item: Fields, problems: Mapping[str, Problem], machines: Machines
         problem=problem,
         problem_digest=problem.digest,
         source_digest=candidate.digest,
-        packed=zlib.compress(source.encode(), 6),
+        packed=zlib.compress(source.encode(), 1),
         backend=backend,
         hardware_id=target.hardware,
         needs=needs,
@@ -168,14 +176,15 @@ def _with_secrets(
 
 
 def _taken(
-    key: str, made: Judgement | RequestError, there: Mapping[str, str], full: set[str]
+    item: Fields, made: Judgement | RequestError | None, there: Mapping[str, str], full: set[str]
 ) -> Taken:
+    key = item["id"]
     if isinstance(made, RequestError):
         return Taken(key=key, refusal=made)
     if key in full:
         says = f"The group has {MOST_OF_A_GROUP} judgements, which is the most."
         return Taken(key=key, refusal=RequestError("group_full", says, "Use another group_id."))
-    if there.get(key, made.digest) != made.digest:
+    if key in there and there[key] != _digest(item):
         says = "This id came with another kernel or setting before."
         return Taken(key=key, refusal=RequestError("id_reused", says, "Use a new id."))
     return Taken(key=key)

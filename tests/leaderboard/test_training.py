@@ -115,7 +115,6 @@ def test_one_that_cannot_be_judged_is_refused_alone(train: Send) -> None:
     told = _send(
         train,
         {"id": "good"},
-        {"id": "none", "source": "pass\n"},
         {"id": "nul", "source": "def solution(): ...\0"},
         {"id": "half", "source": "def solution(): '\ud800'"},
         {"id": "where", "problem": "9" * 60},
@@ -123,7 +122,6 @@ def test_one_that_cannot_be_judged_is_refused_alone(train: Send) -> None:
     )["items"]
     codes = {one["id"]: one["error"]["code"] for one in told if one["status"] == "refused"}
     assert codes == {
-        "none": "no_entry_point",
         "nul": "nul_byte",
         "half": "not_utf8",
         "where": "unknown_problem",
@@ -148,6 +146,17 @@ def test_one_that_cannot_be_judged_is_refused_alone(train: Send) -> None:
 def test_a_batch_that_is_none_stores_nothing(train: Send, body: dict[str, Any]) -> None:
     assert train(BATCH, body).status_code == 400
     assert not Judgement.objects.exists()
+
+
+def test_a_batch_is_not_read_where_it_is_too_long_or_too_many_are_in_flight(
+    train: Send, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leaderboard.submissions.training._made", lambda *_: pytest.fail("read"))
+    long = "#" * (200 << 10)
+    items = [ITEM | {"id": f"i{n}", "source": long} for n in range(22)]
+    assert train(BATCH, {"items": items}).status_code == 413
+    settings.PKB_TRAINING_IN_FLIGHT = 1
+    assert train(BATCH, {"items": items[:2]}).status_code == 429
 
 
 def test_nobody_reads_or_cancels_what_is_anothers(train: Send, other: User) -> None:

@@ -277,6 +277,22 @@ def test_no_answer_in_time_is_a_failure() -> None:
         asyncio.run(_all(judge, _items(1)))
 
 
+def test_an_answer_of_another_site_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Any] = [[], {"items": 1}, {"items": [{"id": "x"}], "in_flight": 9}]
+    for answer in answers:
+        site = FakeSite()
+        monkeypatch.setattr(site, "_answer", lambda *_, said=answer: said)
+        with pytest.raises(NoAnswer, match="does not know"):
+            FakeJudge(site).batch_sync(_items(1))
+
+
+def test_a_site_that_allows_fewer_is_sent_fewer() -> None:
+    site = FakeSite(most=3)
+    assert len(FakeJudge(site, most=64).batch_sync(_items(100))) == 100
+    sent = [len(body["items"]) for path, body in site.asked if path == BATCH]
+    assert (sent[0], sent[-1]) == (16, 3)
+
+
 def test_a_judge_needs_a_token_and_keeps_it_off_open_lines() -> None:
     with pytest.raises(Misused, match="no token"):
         Judge("https://site.example")
