@@ -22,6 +22,7 @@ from leaderboard.run_pages.logs import log_rows
 from leaderboard.run_pages.mechanisms import mechanism_rows
 from leaderboard.run_pages.run_figures import burst_figures, margin_figure, timeline_figure
 from leaderboard.run_pages.speed import rank_facts, speed
+from problems.environment import digest
 
 # What all ranks share where they are not timed.
 SHARED_ON = {"cuda": "one GPU", "cpu": "one device"}
@@ -119,7 +120,10 @@ def environment(report: Report) -> list[dict[str, object]]:
     seconds = report.get("phase_s", {})
     groups = {
         "Where": {"Host": found["host"], "Hardware": found["hardware"]},
-        "Versions": dict(sorted(found["versions"].items())),
+        "Versions": {
+            "environment": digest(found["versions"]),
+            **dict(sorted(found["versions"].items())),
+        },
         "Settings": dict(sorted(found.get("settings", {}).items())),
         "Time spent": {phase: f"{cells.significant(s)} s" for phase, s in seconds.items()},
     }
