@@ -9,6 +9,7 @@ from leaderboard.delivery import cells
 from leaderboard.kit.json_types import Report
 from leaderboard.metrics.verdicts import (
     CAUSE_MEANINGS,
+    in_todays_words,
     meaning,
     sentence,
     state,
@@ -66,7 +67,7 @@ def run_facts(run: Run, report: Report | None) -> dict[str, object]:
         "message": sentence(run.message, run.verdict),
         "cause": words(run.cause) if run.cause else "",
         "cause_means": CAUSE_MEANINGS.get(run.cause or "", ""),
-        "evidence": run.evidence,
+        "evidence": run.evidence and in_todays_words(run.evidence),
         "ranks": ", ".join(str(rank) for rank in run.ranks),
         "flags": run.flags,
         "hardware": run.hardware_id,
