@@ -16,7 +16,7 @@ COPY leaderboard leaderboard
 COPY templates templates
 COPY static static
 COPY fixtures fixtures
-COPY docs/*.md docs/
+COPY docs docs
 
 RUN useradd --system --uid 10001 --create-home pkb && install -d -o pkb /state
 USER pkb
