@@ -7,6 +7,7 @@ Standard library only, as the site imports it.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -41,6 +42,7 @@ _CALLED: Mapping[str, tuple[str, ...]] = {
     "compute capability": (_OF_GPUS,),
     "driver": ("driver",),
 }
+_DIGESTED = ("Python", "CUDA", "NCCL", "compute capability")  # a report says these as well
 # Asked for by their distributions when a host says hello.
 DISTRIBUTIONS = tuple(
     dict.fromkeys(
@@ -75,6 +77,14 @@ def imports(versions: Mapping[str, str]) -> dict[str, str]:
     """Return the packages that a kernel may import, each with its version."""
     known = _plain(versions)
     return {module: known[name] for name, module in IMPORTS.items() if name in known}
+
+
+def digest(versions: Mapping[str, str]) -> str:
+    """Return ten digits that differ where kernels meet other software: the Python, what they may
+    import and CUDA. The same of a hello and of a report."""
+    named = {name: facts(versions).get(name) for name in _DIGESTED}
+    text = json.dumps([named, imports(versions)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def _plain(versions: Mapping[str, str]) -> dict[str, str]:

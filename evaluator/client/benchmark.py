@@ -93,8 +93,7 @@ class Benchmark(Mapping[str, BenchmarkProblem]):
     """
 
     def __init__(self) -> None:
-        path = told.part("topology").FIXTURES / "problems.json"
-        rows = json.loads(path.read_text(encoding="utf-8"))["problems"]
+        rows = json.loads(told.CATALOGUE.read_text(encoding="utf-8"))["problems"]
         found = sorted(map(BenchmarkProblem, rows), key=lambda each: each.number)
         self._problems = {each.slug: each for each in found}
         self._numbers = {each.number: each for each in found}

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from .source_files import as_python, parts_of
 from .text import plain_text
 
 MOST_NAMED = 5
@@ -18,7 +19,7 @@ MOST_LINE = 160
 MOST_NAME = 80
 ALL_LAUNCHED = "launched everything, and the GPU never finished it"
 # As the judge names the line where a rank stood; `for the GPU` is ALL_LAUNCHED in older reports.
-_STOOD = re.compile(r"submission\.py line (\d{1,7}) \((\w{1,80})\)")
+_STOOD = re.compile(r"(\w[\w.-]{0,200}\.py) line (\d{1,7}) \((\w{1,80})\)")
 _AT_GPU = (ALL_LAUNCHED, "for the GPU")
 # `name<<<grid, block>>>` and `name<int><<<...>>>` of CUDA, and the calls of its runtime.
 _CUDA = re.compile(r"\b(\w{1,80})\s*+(?:<[^<>;{}]{0,200}>)?\s*+<<<")
@@ -49,13 +50,23 @@ def hang_of(told: str, source: str | None) -> Hang | None:
     """Return what is known of a hang on GPUs from the judge's sentence on where ranks stood; None
     where they stood neither in a line of the submission nor at the GPU. Without a source no kernel
     is named."""
-    stood = _STOOD.search(told)
+    stood = _stood(told, source or "")
     if not stood and not any(words in told for words in _AT_GPU):
         return None
     found = [] if source is None else launches(source)
     if stood:
-        return _at_line(int(stood[1]), stood[2], found, source)
+        return _at_line(*stood, found, source)
     return _on_gpu(found, source)
+
+
+def _stood(told: str, source: str) -> tuple[int, str] | None:
+    """Return the first line of the submission, counted over all its files, that ranks stood in."""
+    parts = parts_of(source)
+    for name, line, function in _STOOD.findall(told):
+        first = [part.line for part in parts if part.path.rpartition("/")[2] == name]
+        if len(first) == 1 or (not parts and name == "submission.py"):
+            return int(line) + (first[0] - 1 if first else 0), function
+    return None
 
 
 def _at_line(line: int, function: str, found: list[Launch], source: str | None) -> Hang:
@@ -106,7 +117,7 @@ def _of_triton(source: str) -> list[tuple[str, int]]:
     """Return the launches of kernels that a source marks with `jit`. A source is hostile: each of
     its nodes is looked at a few times, however many launches there are."""
     try:
-        nodes = [*ast.walk(ast.parse(source))]
+        nodes = [*ast.walk(ast.parse(as_python(source)))]
         kernels = {
             node.name
             for node in nodes

@@ -6,11 +6,12 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from .job import Backend
 from .source_files import MANIFEST, Part
 
-MOST_OPTIONS = 32
+MOST_LISTED = 32
 ENTRY = "kernel:solution"  # where the manifest names none
 TAKES = {
     "entry": re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,8}:[A-Za-z_]\w*", re.ASCII),
@@ -24,6 +25,7 @@ _LIKE = {
     "backend": f"one of {', '.join(Backend)}",
     "licence": "an SPDX expression, such as Apache-2.0",
 }
+_PACKAGE = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){0,3}", re.ASCII)
 # Options of nvcc that change code, and neither files nor what is run.
 _OPTION = re.compile(
     r"-O[0-3]|-lineinfo|--?use_fast_math|-std=c\+\+(?:17|20)|--?maxrregcount=\d{2,3}"
@@ -34,6 +36,10 @@ _OPTIONS = (
     "-O0 to -O3, -lineinfo, --use_fast_math, -std=c++17 or 20, --maxrregcount=N, -DNAME=VALUE, "
     "--expt-relaxed-constexpr and --expt-extended-lambda are known"
 )
+_LISTS = {
+    "nvcc_options": (_OPTION, _OPTIONS),
+    "dependencies": (_PACKAGE, "name what is imported, such as flashinfer"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +52,7 @@ class Manifest:
     backend: str = ""
     licence: str = ""
     nvcc_options: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
 
 
 class BadManifestError(Exception):
@@ -70,28 +77,31 @@ def manifest_of(parts: Sequence[Part]) -> Manifest:
     faults += [says for name, value in given.items() for says in _faults(name, value, texts)]
     if faults:
         raise BadManifestError(sorted(faults))
-    if "nvcc_options" in told:
-        told["nvcc_options"] = tuple(told["nvcc_options"])
-    return Manifest(**told)
+    return Manifest(**{name: _frozen(value) for name, value in told.items()})
+
+
+def _frozen(value: str | list[str]) -> Any:
+    return value if isinstance(value, str) else tuple(value)
 
 
 def _faults(name: str, value: object, texts: Mapping[str, str]) -> Iterator[str]:
     """Yield what is wrong with the value of a key."""
-    if name == "nvcc_options":
-        yield from _option_faults(value)
+    if name in _LISTS:
+        yield from _list_faults(name, value)
     elif name in TAKES and not (isinstance(value, str) and TAKES[name].fullmatch(value)):
         yield f"{name} has to be {_LIKE[name]}, not {str(value)[:80]!r}"
     elif name == "entry" and entry_path(str(value), texts) is None:
         yield f"entry names a module that is no file: {str(value).partition(':')[0]}"
 
 
-def _option_faults(value: object) -> Iterator[str]:
-    if not isinstance(value, list) or len(value) > MOST_OPTIONS:
-        yield f"nvcc_options has to be a list of at most {MOST_OPTIONS}"
+def _list_faults(name: str, value: object) -> Iterator[str]:
+    if not isinstance(value, list) or len(value) > MOST_LISTED:
+        yield f"{name} has to be a list of at most {MOST_LISTED}"
         return
-    for option in value:
-        if not (isinstance(option, str) and _OPTION.fullmatch(option)):
-            yield f"nvcc_options may not have {str(option)[:60]!r}: {_OPTIONS}"
+    known, says = _LISTS[name]
+    for one in value:
+        if not (isinstance(one, str) and known.fullmatch(one)):
+            yield f"{name} may not have {str(one)[:60]!r}: {says}"
 
 
 def entry_path(entry: str, paths: Collection[str]) -> str | None:

@@ -12,7 +12,9 @@ from evaluator.host.host import Host, offers_multicast
 from evaluator.host.links import lacks_counters
 from evaluator.host.thunderkittens import thunderkittens_root
 from evaluator.messages.job import Device, Job, Placement
+from evaluator.messages.manifest import BadManifestError, manifest_of
 from evaluator.messages.needs import BETWEEN_GPUS, Ability, in_words, needs
+from evaluator.messages.source_files import parts_of
 from evaluator.sandbox import processor_support
 from problems.spec import Problem
 
@@ -38,9 +40,24 @@ def abilities() -> frozenset[Ability]:
 
 def lacking(job: Job, problem: Problem, host: Host) -> str | None:
     """Return the first thing that is missing, in one sentence; None where nothing is."""
+    if absent := _absent_package(job.source):
+        return (
+            f"the kernel declares {absent}, which this host lacks; /environment lists what it has"
+        )
     if job.device is Device.CPU:
         return processor_support.lacking(job)
     return _lacking_gpus(job, problem, host) or _lacking_ability(job, problem)
+
+
+def _absent_package(source: str) -> str | None:
+    """Return the first package that a manifest declares and this host lacks. What is wrong with a
+    manifest the run says."""
+    try:
+        declared = manifest_of(parts_of(source)).dependencies
+    except BadManifestError:
+        return None
+    tops = [name.partition(".")[0] for name in declared]
+    return next((name for name in tops if importlib.util.find_spec(name) is None), None)
 
 
 def _lacking_gpus(job: Job, problem: Problem, host: Host) -> str | None:

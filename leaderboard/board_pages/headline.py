@@ -122,7 +122,10 @@ def _tied(best: BoardRow, rivals: Sequence[BoardRow]) -> tuple[str, ...]:
     """Name the others that are tied with the best, as brackets of the board say."""
     column = BY_KEY[DEFAULT_SORT if best.score.is_timed else CHECKED_SORT]
     tied = [one for one in rivals if one is not best and is_tied(column, best, one)]
-    names = [visible(one.model) for one in tied]
+    names = [
+        visible(one.model if one.model != best.model else f"{one.model} ({one.harness})")
+        for one in tied
+    ]
     if not names:
         return ()
     name = visible(best.model)

@@ -29,7 +29,9 @@ OF_MESSAGES = (
     "dead_branches.py",
     "entry.py",
     "job.py",
+    "manifest.py",
     "needs.py",
+    "source_files.py",
     "source_text.py",
 )
 MAIN = """\

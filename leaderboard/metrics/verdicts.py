@@ -90,8 +90,17 @@ def words(name: str) -> str:
     return name.replace("_", " ").replace("-", " ")
 
 
+_AT_THE_GPU = re.compile(r"\bwaits? for the GPU, with nothing left to call")
+
+
+def in_todays_words(told: str) -> str:
+    """Return what older judges told of ranks that hang, in words that say what happened."""
+    return _AT_THE_GPU.sub("launched everything, and the GPU never finished it", told)
+
+
 def sentence(message: str, verdict: str | None) -> str:
     """Return the judge's reason as pages write it: with a capital, and their units."""
+    message = in_todays_words(message)
     if verdict in MEASURED:
         message = re.sub(r"(\d)x\b", r"\1×", re.sub(r"(\d) us\b", r"\1 µs", message))
     return message[:1].upper() + message[1:]

@@ -9,6 +9,7 @@ from leaderboard.delivery import cells
 from leaderboard.kit.json_types import Report
 from leaderboard.metrics.verdicts import (
     CAUSE_MEANINGS,
+    in_todays_words,
     meaning,
     sentence,
     state,
@@ -22,6 +23,7 @@ from leaderboard.run_pages.logs import log_rows
 from leaderboard.run_pages.mechanisms import mechanism_rows
 from leaderboard.run_pages.run_figures import burst_figures, margin_figure, timeline_figure
 from leaderboard.run_pages.speed import rank_facts, speed
+from problems.environment import digest
 
 # What all ranks share where they are not timed.
 SHARED_ON = {"cuda": "one GPU", "cpu": "one device"}
@@ -65,7 +67,7 @@ def run_facts(run: Run, report: Report | None) -> dict[str, object]:
         "message": sentence(run.message, run.verdict),
         "cause": words(run.cause) if run.cause else "",
         "cause_means": CAUSE_MEANINGS.get(run.cause or "", ""),
-        "evidence": run.evidence,
+        "evidence": run.evidence and in_todays_words(run.evidence),
         "ranks": ", ".join(str(rank) for rank in run.ranks),
         "flags": run.flags,
         "hardware": run.hardware_id,
@@ -119,7 +121,10 @@ def environment(report: Report) -> list[dict[str, object]]:
     seconds = report.get("phase_s", {})
     groups = {
         "Where": {"Host": found["host"], "Hardware": found["hardware"]},
-        "Versions": dict(sorted(found["versions"].items())),
+        "Versions": {
+            "environment": digest(found["versions"]),
+            **dict(sorted(found["versions"].items())),
+        },
         "Settings": dict(sorted(found.get("settings", {}).items())),
         "Time spent": {phase: f"{cells.significant(s)} s" for phase, s in seconds.items()},
     }

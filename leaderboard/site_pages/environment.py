@@ -8,7 +8,7 @@ from django.urls import reverse
 from leaderboard.delivery.pages import Crumb, Page, Table, public_page
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.read_model.environments import HostEnvironment, every_environment
-from problems.environment import UTILS, facts, imports
+from problems.environment import UTILS, digest, facts, imports
 
 COLUMNS = ("hardware", "title", "name", "version", "is_import", "said_at")
 
@@ -35,6 +35,7 @@ def _row(one: HostEnvironment) -> JsonDict:
         "slug": one.slug,
         "title": one.title,
         "url": reverse("hardware", args=[one.slug]),
+        "digest": digest(one.versions),
         "facts": facts(one.versions),
         "imports": imports(one.versions),
         "said_at": one.said_at,
@@ -47,6 +48,7 @@ def _record(one: HostEnvironment) -> JsonDict:
         "title": one.title,
         "device": one.device,
         "said_at": one.said_at.isoformat() if one.said_at else None,
+        "digest": digest(one.versions),
         "facts": facts(one.versions),
         "imports": imports(one.versions),
         "versions": dict(one.versions),

@@ -10,6 +10,7 @@ from evaluator.diagnosis.diagnose import Diagnosis, sentence, with_kernel
 from evaluator.messages.faults import Fault
 from evaluator.messages.hangs import Launch, hang_of, launches
 from evaluator.messages.report import Verdict
+from evaluator.messages.source_files import joined
 
 AT_GPU = "ranks 0, 1 launched everything, and the GPU never finished it"
 TRITON = """import triton
@@ -134,3 +135,14 @@ def test_nothing_is_made_up_where_the_report_or_the_source_says_nothing() -> Non
     none = hang_of(AT_GPU, "def solution(x): return x\n")
     assert none is not None
     assert "launches no kernel by name" in none.says
+
+
+def test_a_line_of_one_of_several_files_is_counted_over_all() -> None:
+    files = {"kernel.py": "x = 1\nspin[(1,)](x)\n", "deep/waits.py": "a\nb\nc\n"}
+    source = joined(files)
+    found = hang_of("ranks 0, 1 wait in waits.py line 2 (meet)", source)
+    assert found is not None
+    assert source.split("\n")[(found.line or 0) - 1] == "b"
+    twice = joined({**files, "waits.py": "d\n"})
+    assert hang_of("ranks 0, 1 wait in waits.py line 2 (meet)", twice) is None
+    assert hang_of("rank 0 waits in distributed_c10d.py line 9 (wait)", source) is None

@@ -126,6 +126,14 @@ def test_files_are_a_package_whose_folder_is_the_present_one() -> None:
     assert report.verdict is Verdict.OK, report.message
 
 
+def test_a_declared_package_that_a_host_lacks_is_no_fault_of_the_kernel() -> None:
+    told = 'dependencies = ["torch", "no_such_package.inner"]\n'
+    source = joined({"kernel.py": "import no_such_package\n", "pkb.toml": told})
+    report = judged(Job(problem="allreduce", source=source))
+    assert report.verdict is Verdict.HOST_UNSUPPORTED
+    assert "declares no_such_package" in report.message
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [

@@ -98,7 +98,7 @@ def test_what_shared_a_gpu_says_nothing_of_speed() -> None:
 def test_the_names_of_ties_are_few_and_each_is_said_once() -> None:
     entries = [_entry(name, 30) for name in "AABCDE"]
     said = _said([*entries, _entry("far", 2)], SHARED)
-    assert "Statistically tied with A: A, B, C and 2 more." in said
+    assert "Statistically tied with A: A (zero-shot), B, C and 2 more." in said
 
 
 def test_where_no_model_was_judged_the_published_best_is_named() -> None:

@@ -13,7 +13,8 @@ from leaderboard.models import Run
 from leaderboard.run_pages.logs import folded, log_tail
 from tests.leaderboard import factory
 
-AT_GPU = "ranks 0, 1 wait for the GPU, with nothing left to call"
+AT_GPU = "ranks 0, 1 launched everything, and the GPU never finished it"
+OLDER = "ranks 0, 1 wait for the GPU, with nothing left to call"
 SAYS = "Kernel spin never finished. Line 8 launched it."
 TRITON = """import triton
 
@@ -65,7 +66,7 @@ def text_of(client: Client, run: Run) -> str:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("words", [AT_GPU, f"{AT_GPU}. {SAYS}"])
+@pytest.mark.parametrize("words", [AT_GPU, OLDER, f"{AT_GPU}. {SAYS}"])
 def test_the_page_of_a_hang_names_the_kernel_and_folds_our_frames(
     client: Client, words: str
 ) -> None:
@@ -82,6 +83,8 @@ def test_the_page_of_a_hang_names_the_kernel_and_folds_our_frames(
     text = text_of(client, run)
     assert f"{SAYS} Line 8 spin[(1,)](x)" in text
     assert text.split("What shows it")[0].count(SAYS) == 1
+    assert AT_GPU in text.split("Hardware")[0]
+    assert "nothing left to call" not in text.split("Hardware")[0]
     assert "… 2 frames of the judge's runner" in text
     assert "/x/evaluator/rank/runner.py" in text  # in the whole log
     assert (
