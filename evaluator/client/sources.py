@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..messages.archive_names import (
     MAX_TOTAL_BYTES,
     MAX_TRANSCRIPTS_BYTES,
-    MAX_UPLOAD_BYTES,
+    MAX_WHOLE_BYTES,
     is_kernel,
     path_inside,
 )
@@ -27,6 +27,7 @@ from .failures import Misused
 MAX_SOURCE_BYTES = 256 << 10
 MAX_FILES = 5000
 MAX_ARCHIVE_BYTES = 64 << 20  # of one request; more is sent in parts
+MAX_UPLOAD_BYTES = MAX_WHOLE_BYTES
 MANIFEST, MAX_MANIFEST_BYTES = "manifest.json", 64 << 10
 _BACKEND = "|".join([*BACKENDS, "pk"])
 _FILE = re.compile(

@@ -29,7 +29,7 @@ class BytesParser(BaseParser):
 
     media_type = "application/octet-stream"
 
-    def parse(
+    def parse(  # type: ignore[override]
         self,
         stream: IO[bytes],
         media_type: str | None = None,

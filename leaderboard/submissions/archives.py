@@ -21,7 +21,7 @@ from typing import IO, Self
 from evaluator.messages.archive_names import (
     MAX_TOTAL_BYTES,
     MAX_TRANSCRIPTS_BYTES,
-    MAX_UPLOAD_BYTES,
+    MAX_WHOLE_BYTES,
     is_kernel,
     path_inside,
 )
@@ -31,7 +31,8 @@ from leaderboard.submissions.spool import Spool, Spooled, scratch_file
 
 MAX_SOURCE_BYTES = 256 << 10
 MAX_MEMBERS = 5000
-MAX_TAR_BYTES = MAX_UPLOAD_BYTES  # unpacked
+MAX_TAR_BYTES = MAX_WHOLE_BYTES  # unpacked
+MAX_UPLOAD_BYTES = MAX_WHOLE_BYTES  # in parts
 MAX_HEADER_BYTES = 64 << 10
 CHUNK_BYTES = 1 << 20
 MAX_RATIO = 100

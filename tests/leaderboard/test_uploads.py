@@ -99,8 +99,8 @@ def test_the_next_part_begins_where_the_last_one_ended(client: APIClient) -> Non
         assert _code(_put(client, upload, offset, part)) == (409, "wrong_offset")
     assert _code(_put(client, upload, 4, b"")) == (400, "empty_part")
     assert _code(_put(client, upload, 4, data)) == (413, "too_large")
-    for offset in ("", "-1", "x", "1e3", "9" * 30):
-        assert _code(_put(client, upload, offset, b"x")) == (400, "invalid")
+    for bad in ("", "-1", "x", "1e3", "9" * 30):
+        assert _code(_put(client, upload, bad, b"x")) == (400, "invalid")
     # Who lost the answer asks what is stored.
     told = _begin(client, data)
     assert (told.status_code, str(told.data["id"]), told.data["stored_bytes"]) == (200, upload, 4)
@@ -119,7 +119,9 @@ def test_only_its_owner_appends_to_it_or_uses_it(client: APIClient, api: Api) ->
 
 
 def test_what_was_announced_is_checked(client: APIClient) -> None:
-    for wrong in ({"size_bytes": MAX_UPLOAD_BYTES + 1}, {"size_bytes": 0}, {"sha256": "x"}):
+    sizes = [{"size_bytes": MAX_UPLOAD_BYTES + 1}, {"size_bytes": 0}]
+    faults: list[dict[str, Any]] = [*sizes, {"sha256": "x"}]
+    for wrong in faults:
         assert _code(_begin(client, b"x", **wrong)) == (400, "invalid")
     upload = str(_begin(client, b"data", sha256="0" * 64).data["id"])
     _put(client, upload, 0, b"data")
@@ -191,7 +193,10 @@ def large(problem: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sett
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_client_sends_parts_by_itself(pkb: Pkb, large: Path) -> None:
+def test_the_client_sends_parts_by_itself(
+    pkb: Pkb,  # noqa: F811
+    large: Path,
+) -> None:
     first, again = (pkb("submit", large, *ABOUT_IT) for _ in range(2))
     assert (first.status, again.status) == (0, 0), first.err
     assert first.out == again.out
@@ -204,7 +209,9 @@ def test_the_client_sends_parts_by_itself(pkb: Pkb, large: Path) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_client_goes_on_after_a_lost_connection(
-    pkb: Pkb, large: Path, monkeypatch: pytest.MonkeyPatch
+    pkb: Pkb,  # noqa: F811
+    large: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The third part fails for good; then the answer to the fourth is lost, and the answer to the
     submission."""
@@ -236,7 +243,11 @@ def test_the_client_goes_on_after_a_lost_connection(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_of_parallel_parts_is_stored(client: APIClient, token: str, live_server: Any) -> None:
+def test_one_of_parallel_parts_is_stored(
+    client: APIClient,
+    token: str,  # noqa: F811
+    live_server: Any,
+) -> None:
     """Each of them is other bytes at the same offset."""
     upload = str(_begin(client, bytes(1000)).data["id"])
     site = transport.SiteAddress(live_server.url, token)
