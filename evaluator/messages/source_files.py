@@ -7,7 +7,7 @@ The client has this module too, so it runs on Python 3.9.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
@@ -76,31 +76,34 @@ def parts_of(source: str) -> list[Part]:
     """Return the files of a text that `joined` made; none where it is a file itself."""
     if not source.startswith(f"{_FIRST}\n"):
         return []
-    found: dict[str, Part] = {}
+    found: list[Part] = []
     lines, at = source.split("\n"), 1
     while at < len(lines) - 1:
         head = _HEAD.fullmatch(lines[at])
-        if head is None or not is_path(head[2]) or head[2] <= max(found, default=""):
+        is_next = head and is_path(head[2]) and (not found or head[2] > found[-1].path)
+        if head is None or not is_next or len(found) == MOST_FILES:
             return []
         first, at = at + 1, at + 1 + int(head[1])
-        found[head[2]] = Part(head[2], "".join(f"{line}\n" for line in lines[first:at]), first + 1)
-    is_whole = at == len(lines) - 1 and lines[-1] == "" and len(found) <= MOST_FILES
-    return list(found.values()) if is_whole else []
+        found.append(Part(head[2], "".join(f"{line}\n" for line in lines[first:at]), first + 1))
+    return found if at == len(lines) - 1 and lines[-1] == "" else []
 
 
 def as_python(source: str) -> str:
     """Return a source as one Python text of as many lines, for whoever looks for words in it: what
     is not Python stands in strings, as it does in a kernel of one file."""
+    return "".join(python_pieces(source))
+
+
+def python_pieces(source: str) -> list[str]:
+    """Return that text in one piece for each file, so that what a file leaves open, as a string,
+    reaches no further."""
     parts = parts_of(source)
-    return "\n".join([_FIRST, *_python_lines(parts)]) if parts else source
+    return [f"{_FIRST}\n", *map(_piece, parts)] if parts else [source]
 
 
-def _python_lines(parts: list[Part]) -> Iterator[str]:
-    end = ""
-    for part in parts:
-        is_python = part.path.endswith(PYTHON)
-        text = part.text if is_python else part.text.replace("'''", '"""')
-        yield end if is_python else f"{end}_ = r'''"
-        yield from text.split("\n")[:-1]
-        end = "" if is_python else "'''; "
-    yield end  # in place of the end of the last line
+def _piece(part: Part) -> str:
+    """Return the line of a file's head, empty or with what begins a string, and its lines."""
+    if part.path.endswith(PYTHON) or not part.text:
+        return f"\n{part.text}"
+    text = part.text[:-1].replace("'''", '"""').rstrip("'\\")
+    return f"_ = r'''\n{text}'''\n"

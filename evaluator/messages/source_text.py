@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .source_files import as_python
+from .source_files import python_pieces
 
 # Whatever a quote begins also ends where there is no second one, and nothing is looked at twice.
 _LONG = r"\"\"\"(?:[^\"\\]++|\\[\s\S]|\"(?!\"\"))*+(?:\"\"\"|\\?\Z)"
@@ -129,8 +129,12 @@ class _Reading:
 
 
 def _without_words(source: str, is_message: IsMessage) -> str:
+    return "".join(_piece_without(piece, is_message) for piece in python_pieces(source))
+
+
+def _piece_without(source: str, is_message: IsMessage) -> str:
     # Python ends a line, and a comment, at either.
-    source = as_python(source).replace("\r\n", "\n").replace("\r", "\n")
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
     reading = _Reading(is_message=is_message, has_docstrings="__doc__" not in source)
     for token in tokens(source):
         if token.kind == "comment":

@@ -42,7 +42,7 @@ def _files(text: str, marks: Marks) -> Iterator[dict[str, object]]:
     """Yield each file of a kernel as HTML; lines keep their numbers in the whole text."""
     parts, left = parts_of(text), MOST_COLOURED
     if not parts:
-        yield {"path": None, "html": highlighted(text, marks)}
+        yield {"path": None, "line": 1, "html": highlighted(text, marks)}
     for part in parts:
         left -= len(part.text)
         suffix = PurePosixPath(part.path).suffix if left > 0 else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import string
+import time
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from evaluator.messages.entry import has_entry
 from evaluator.messages.job import Backend
 from evaluator.messages.languages import languages
 from evaluator.messages.manifest import BadManifestError, Manifest, manifest_of
-from evaluator.messages.needs import beyond_processors, in_words, places
+from evaluator.messages.needs import Ability, beyond_processors, in_words, places
 from evaluator.messages.source_files import MOST_FILES, Part, as_python, is_path, joined, parts_of
 from tests.evaluator.judging import judged
 
@@ -102,6 +103,23 @@ def test_readers_of_a_source_read_all_files_and_name_lines_of_the_text() -> None
     built = joined({**CUDA, "load.py": "from torch.utils.cpp_extension import load\n"})
     assert languages(built) == (Backend.CUDA,)
     assert in_words(places(built), built) == ["nvcc (cpp_extension, line 9)"]
+
+
+@pytest.mark.parametrize("opened", ["'''", "x = (", "if False: \\", "x = '"])
+def test_what_a_file_leaves_open_hides_nothing_of_the_next(opened: str) -> None:
+    files = {"a.cu": f"#if 0 {opened}", "b.py": opened, "k.cu": "multimem.ld_reduce\n#if 0\n"}
+    source = joined({**files, "last.py": "import triton\n"})
+    assert places(source) == {
+        Ability.MULTICAST: ("multimem.ld_reduce", 7),
+        Ability.TRITON: ("import triton", 10),
+    }
+
+
+def test_many_heads_are_read_in_linear_time() -> None:
+    heads = (f"# pkb: 0 lines of a{number:06}.py" for number in range(30_000))
+    begun = time.monotonic()
+    assert parts_of("\n".join(["# pkb: files", *heads, ""])) == []
+    assert time.monotonic() - begun < 2.0
 
 
 def test_a_manifest_says_where_to_begin_and_names_all_its_faults() -> None:
