@@ -20,10 +20,23 @@ def reference_source(module: ProblemModule) -> str:
     """Return the reference, its private helpers and their imports: a text that runs alone."""
     text = module.path.read_text()
     written = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    helpers = [node for node in written if node.name.startswith("_")]
-    reference = next(node for node in written if node.name == "reference")
-    functions = "\n\n\n".join(_lines_without(text, node, []) for node in [*helpers, reference])
+    functions = "\n\n\n".join(_lines_without(text, node, []) for node in _needed(written))
     return f"import torch\nimport torch.distributed as dist\n\n\n{functions}\n"
+
+
+def _needed(written: Sequence[ast.FunctionDef]) -> list[ast.FunctionDef]:
+    """Return the reference after the private functions that it calls, also indirectly; those that
+    only make inputs are left out."""
+    by_name = {node.name: node for node in written}
+    found, left = set[str](), ["reference"]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            named = {one.id for one in ast.walk(by_name[name]) if isinstance(one, ast.Name)}
+            left += [one for one in named if one.startswith("_") and one in by_name]
+    helpers = [node for node in written if node.name in found - {"reference"}]
+    return [*helpers, by_name["reference"]]
 
 
 def behaviour(module: ProblemModule, profile: str = "hardened") -> str:

@@ -13,16 +13,21 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple
 
-from ..messages.archive_names import is_kernel, path_inside
+from ..messages.archive_names import (
+    MAX_TOTAL_BYTES,
+    MAX_TRANSCRIPTS_BYTES,
+    MAX_WHOLE_BYTES,
+    is_kernel,
+    path_inside,
+)
 from ..messages.source_files import folder_of, joined, kernel_folders
 from .catalogue import BACKENDS
 from .failures import Misused
 
 MAX_SOURCE_BYTES = 256 << 10
 MAX_FILES = 5000
-MAX_TOTAL_BYTES = 32 << 20  # of kernels and what tells of them
-MAX_TRANSCRIPTS_BYTES = 128 << 20
-MAX_ARCHIVE_BYTES = 64 << 20
+MAX_ARCHIVE_BYTES = 64 << 20  # of one request; more is sent in parts
+MAX_UPLOAD_BYTES = MAX_WHOLE_BYTES
 MANIFEST, MAX_MANIFEST_BYTES = "manifest.json", 64 << 10
 _BACKEND = "|".join([*BACKENDS, "pk"])
 _FILE = re.compile(
@@ -204,7 +209,7 @@ def _is_of_attempts(below: Path) -> bool:
 
 
 def _archive_members(path: Path) -> Iterator[Member]:
-    packed = io.BytesIO(read(path, MAX_ARCHIVE_BYTES))
+    packed = io.BytesIO(read(path, MAX_UPLOAD_BYTES))
     try:
         if path.suffix.lower() == ".zip":
             yield from _of_zip(packed)

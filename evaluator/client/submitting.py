@@ -15,6 +15,8 @@ from .checking import Checked, WantedSetting, checked
 from .console import note, say, say_json
 from .credentials import site_called
 from .failures import OK, WRONG_VERDICT, Misused
+from .transport import SiteAddress
+from .uploading import uploaded
 from .watching import watch_all
 
 ADDRESS = "/api/v1/submissions"
@@ -27,7 +29,7 @@ FIELDS = (
 
 
 _TOO_LARGE = (
-    "Leave out transcripts/, or the earlier steps of attempts: a submission is one request, so that"
+    "Leave out transcripts/, or the earlier steps of attempts: a submission is one archive, so that"
     " all of it is judged together."
 )
 OF_ONE = ("problem", "backend", "step")
@@ -71,11 +73,13 @@ def _say(one: Checked) -> None:
 
 
 class _Request(NamedTuple):
-    """Holds what is posted. Two with the same digest are the same."""
+    """Holds what is posted. Two with the same digest are the same, however the archive comes."""
 
     body: bytes
     content_type: str
     digest: str
+    fields: Mapping[str, Any]
+    archive: bytes = b""
 
 
 def submit(arguments: Namespace) -> int:
@@ -86,6 +90,8 @@ def submit(arguments: Namespace) -> int:
     path = arguments.path
     is_one = not path.is_dir() and not sources.is_archive(path)
     made = _of_source(path, arguments) if is_one else _of_archive(path, arguments)
+    if len(made.body) > sources.MAX_ARCHIVE_BYTES:
+        made = _in_parts(made, site)
     headers = {"Content-Type": made.content_type, "Idempotency-Key": arguments.key or made.digest}
     answer = dict(site.post(ADDRESS, made.body, headers, is_patient=True).json())
     if not arguments.json:
@@ -95,6 +101,12 @@ def submit(arguments: Namespace) -> int:
     if not arguments.wait:
         return OK
     return watch_all(site, [run["id"] for run in answer["runs"]], as_json=arguments.json)
+
+
+def _in_parts(made: _Request, site: SiteAddress) -> _Request:
+    """Send the archive of a request; return the same request, which names the upload."""
+    fields = {**made.fields, "upload": uploaded(site, made.archive)}
+    return made._replace(body=json.dumps(fields).encode(), content_type="application/json")
 
 
 def _say_accepted(answer: dict[str, Any]) -> None:
@@ -127,7 +139,8 @@ def _of_source(path: Path, arguments: Namespace) -> _Request:
     _check_harness(fields, path)
     if arguments.step is not None:
         fields["step"] = arguments.step
-    return _Request(json.dumps(fields).encode(), "application/json", packing.digest_of(fields))
+    body, digest = json.dumps(fields).encode(), packing.digest_of(fields)
+    return _Request(body, "application/json", digest, fields)
 
 
 def _of_archive(path: Path, arguments: Namespace) -> _Request:
@@ -138,9 +151,10 @@ def _of_archive(path: Path, arguments: Namespace) -> _Request:
         members = sources.folder_members(path)
         archive = packing.packed({str(member.path): member.data for member in members})
     else:
-        archive = sources.read(path, sources.MAX_TRANSCRIPTS_BYTES)
-    if len(archive) > sources.MAX_ARCHIVE_BYTES:
-        most = f"{sources.MAX_ARCHIVE_BYTES >> 20} MiB"
+        with path.open("rb") as file:
+            archive = file.read(sources.MAX_UPLOAD_BYTES + 1)
+    if len(archive) > sources.MAX_UPLOAD_BYTES:
+        most = f"{sources.MAX_UPLOAD_BYTES >> 20} MiB"
         raise Misused(f"{path} packs to more than {most}.", _TOO_LARGE)
     manifest = sources.manifest_of(archive)
     told = _told_by(manifest)
@@ -149,7 +163,7 @@ def _of_archive(path: Path, arguments: Namespace) -> _Request:
     if manifest:
         _note_manifest({**told, "sampling": manifest.get("sampling")}, fields)
     body, kind = packing.form(fields, archive)
-    return _Request(body, kind, packing.digest_of(fields, archive))
+    return _Request(body, kind, packing.digest_of(fields, archive), fields, archive)
 
 
 def _note_manifest(told: Mapping[str, Any], fields: Mapping[str, Any]) -> None:

@@ -107,6 +107,11 @@ class SiteAddress:
         """Send what changes something that is there. Raises Refused or NoAnswer."""
         return self._sent(self._request(path, body, headers, "PATCH"), is_patient=False)
 
+    def put(self, path: str, body: bytes) -> Answer:
+        """Send bytes that may be sent twice, patiently. Raises Refused or NoAnswer."""
+        headers = {"Content-Type": "application/octet-stream"}
+        return self._sent(self._request(path, body, headers, "PUT"), is_patient=True)
+
     def _sent(self, request: urllib.request.Request, *, is_patient: bool) -> Answer:
         try:
             return _asked(request, is_patient=is_patient)

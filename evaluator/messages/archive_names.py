@@ -8,6 +8,10 @@ from pathlib import PurePath, PurePosixPath
 from typing import Optional
 
 MAX_NAME_CHARS = 512
+MAX_TOTAL_BYTES = 32 << 20  # of kernels and what tells of them
+MAX_TRANSCRIPTS_BYTES = 128 << 20  # as they come, packed
+# Of a whole archive that comes in parts, with headers and what nobody reads.
+MAX_WHOLE_BYTES = MAX_TOTAL_BYTES + MAX_TRANSCRIPTS_BYTES + (32 << 20)
 _DRIVE = re.compile(r"[A-Za-z]:")
 # What tools put next to kernels without being asked.
 _TOOLS = ("__MACOSX", "__pycache__")

@@ -28,7 +28,7 @@ _KNOWN: dict[type[exceptions.APIException], tuple[str, str]] = {
     exceptions.ParseError: ("bad_request_body", "Send one valid JSON object in UTF-8."),
     exceptions.UnsupportedMediaType: (
         "bad_content_type",
-        "Send application/json, or multipart/form-data where an archive is taken.",
+        "Send application/json; docs/api.md says where a form or bytes are taken.",
     ),
     exceptions.NotAcceptable: ("not_acceptable", "Accept application/json."),
 }

@@ -83,9 +83,9 @@ def valid_part(shape: type[Input], request: Request) -> Validated:
 
 
 class SubmissionIn(Input):
-    """Takes one kernel (`problem`, `backend`, `source`) or an `archive` of
-    `<number>_<slug>_<backend>.py` files, and what is said of it. The name of a published tree in
-    the archive says what is left out."""
+    """Takes one kernel (`problem`, `backend`, `source`), an `archive` of
+    `<number>_<slug>_<backend>.py` files or the `upload` of one, and what is said of it. The name
+    of a published tree in the archive says what is left out."""
 
     model = serializers.CharField(max_length=80, required=False)
     vendor = serializers.CharField(max_length=80, required=False, allow_blank=True)
@@ -106,6 +106,7 @@ class SubmissionIn(Input):
         required=False, trim_whitespace=False
     )
     archive = serializers.FileField(required=False)
+    upload = serializers.UUIDField(required=False)
     attempt = serializers.IntegerField(min_value=1, max_value=100, required=False)
     step = serializers.IntegerField(min_value=1, max_value=MAX_STEP_BUDGET, required=False)
     device = serializers.ChoiceField(choices=DEVICES, required=False)
@@ -118,9 +119,11 @@ class SubmissionIn(Input):
 
     def misplaced(self, given: set[str]) -> dict[str, list[str]]:
         single = {"problem", "backend", "source"}
-        if "archive" in given:
+        if given & {"archive", "upload"}:
             says = "Leave it out: the archive's file names say it."
-            return {name: [says] for name in single & given}
+            both = {"upload": ["Send the archive or its upload."]}
+            found = {name: [says] for name in single & given}
+            return found | both if given >= {"archive", "upload"} else found
         return {
             name: ["Needed, unless an archive is sent."] for name in (single | {"model"}) - given
         }

@@ -12,6 +12,7 @@ from leaderboard.api import (
     run_list,
     schema,
     training,
+    uploads,
     worker,
     writing,
 )
@@ -42,6 +43,8 @@ urlpatterns = [
     path("training/batch", training.batch, name="api-training"),
     path("training/results", training.results, name="api-training-results"),
     path("training/cancel", training.cancelled, name="api-training-cancel"),
+    path("uploads", uploads.uploads, name="api-uploads"),
+    path("uploads/<uuid:upload_id>", uploads.upload, name="api-upload"),
     path("leaderboard", reading.leaderboard, name="api-leaderboard"),
     path("status", reading.status, name="api-status"),
     path("worker/hello", worker.hello, name="worker-hello"),

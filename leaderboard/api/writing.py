@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import replace
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.core.files import File
 from django.http import QueryDict
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -24,9 +28,15 @@ from leaderboard.kit.permissions import END_RUNS, may
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Run, Submission, Visibility
 from leaderboard.runs import evaluation
-from leaderboard.submissions import editing
-from leaderboard.submissions.intake import Metadata, accept, faults_beside
-from leaderboard.submissions.sources import kernels_in
+from leaderboard.submissions import editing, uploads
+from leaderboard.submissions.intake import (
+    Accepted,
+    Metadata,
+    accept,
+    accepted_before,
+    faults_beside,
+)
+from leaderboard.submissions.sources import HandedIn, kernels_in
 from leaderboard.submissions.target_selection import TargetRequest
 
 TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile", "placement")
@@ -62,18 +72,43 @@ def submissions_or_submit(request: Request) -> Response:
     if request.method != "POST":
         return submissions(request)
     fields = _fields(request)
-    if isinstance(request.data, QueryDict) and "archive" not in fields:
+    if isinstance(request.data, QueryDict) and "source" in fields:
         # A form is decoded with replacements, so a source in it need not be the one that was sent.
         raise ValidationError({"archive": ["A form carries an archive; send one source as JSON."]})
-    accepted = accept(
-        _user(request),
-        _metadata(fields),
-        kernels_in(fields),
-        _target(fields),
-        idempotency_key=_idempotency_key(request),
-    )
+    key = _idempotency_key(request)
+    if "upload" in fields:
+        accepted = _accepted_upload(_user(request), fields, key)
+    else:
+        accepted = _accepted(_user(request), fields, kernels_in(fields), key)
     body = AcceptedOut(accepted, context={"request": request}).data
     return Response(body, status=201 if accepted.is_new else 200)
+
+
+def _accepted(
+    user: AbstractBaseUser, fields: Validated, handed_in: HandedIn, key: str | None
+) -> Accepted:
+    return accept(user, _metadata(fields), handed_in, _target(fields), idempotency_key=key)
+
+
+def _accepted_upload(user: AbstractBaseUser, fields: Validated, key: str | None) -> Accepted:
+    """Accept a submission whose archive came in parts. An upload is used once, or once more by the
+    same request with the same key; one that cannot be read is deleted."""
+    upload = uploads.upload_of(user, fields["upload"])
+    said = json.dumps(fields, sort_keys=True, default=str)
+    asked = hashlib.sha256(said.encode()).hexdigest()
+    if (earlier := upload.submission) is not None:
+        if key and (earlier.idempotency_key, upload.asked) == (key, asked):
+            return accepted_before(earlier)
+        raise uploads.used(upload)
+    upload.asked = asked
+    with uploads.whole(upload) as file:
+        handed_in = kernels_in({**fields, "archive": File(file)})
+        if handed_in.fault:
+            upload.delete()
+        accepted = _accepted(user, fields, replace(handed_in, upload=upload), key)
+    if not accepted.is_new:
+        upload.mark_used(accepted.submission)
+    return accepted
 
 
 def _fields(request: Request) -> Validated:

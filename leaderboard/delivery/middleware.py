@@ -29,7 +29,7 @@ def limit_body(handler: Handler) -> Handler:
         if length.isdecimal() and int(length) <= most:
             return handler(request)
         message = f"The request is larger than {most >> 20} MiB."
-        fix = "Send fewer kernels at a time."
+        fix = "Send an archive in parts, as `pkb submit` does (docs/api.md), or fewer kernels."
         return error_answer(request, RequestError("too_large", message, fix, status=413))
 
     return middleware

@@ -26,6 +26,7 @@ from leaderboard.models.submissions import Kernel, Submission
 from leaderboard.models.summaries import LeaderboardRow, ProblemAggregate, Summary
 from leaderboard.models.teams import Invitation, Membership, Role, Team
 from leaderboard.models.training import Judgement, TrainingGroup
+from leaderboard.models.uploads import Upload, UploadPart
 
 __all__ = [
     "ApiToken",
@@ -68,6 +69,8 @@ __all__ = [
     "TrainingGroup",
     "Transcript",
     "Trust",
+    "Upload",
+    "UploadPart",
     "Visibility",
     "WorkerHost",
 ]

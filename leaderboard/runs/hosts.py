@@ -22,6 +22,7 @@ from leaderboard.models import (
     Judgement,
     Run,
     TrainingGroup,
+    Upload,
     WorkerHost,
 )
 from leaderboard.models.waiting import first_of, offered, used_lately
@@ -125,6 +126,7 @@ def sweep() -> int:
     training.give_up_lost()
     Judgement.objects.expire()
     TrainingGroup.objects.expire()
+    Upload.objects.expire()
     embargo.publish_due()
     alive: dict[str, list[WorkerHost]] = {}
     for host in WorkerHost.objects.serving():

@@ -18,16 +18,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, Self
 
-from evaluator.messages.archive_names import is_kernel, path_inside
+from evaluator.messages.archive_names import (
+    MAX_TOTAL_BYTES,
+    MAX_TRANSCRIPTS_BYTES,
+    MAX_WHOLE_BYTES,
+    is_kernel,
+    path_inside,
+)
 from evaluator.messages.source_files import folder_of, kernel_folders
 from leaderboard.kit.request_error import RequestError
 from leaderboard.submissions.spool import Spool, Spooled, scratch_file
 
 MAX_SOURCE_BYTES = 256 << 10
 MAX_MEMBERS = 5000
-MAX_TOTAL_BYTES = 32 << 20  # of kernels and what tells of them
-MAX_TRANSCRIPTS_BYTES = 128 << 20  # as they come, packed
-MAX_TAR_BYTES = MAX_TOTAL_BYTES + MAX_TRANSCRIPTS_BYTES + (32 << 20)  # with what nobody reads
+MAX_TAR_BYTES = MAX_WHOLE_BYTES  # unpacked
+MAX_UPLOAD_BYTES = MAX_WHOLE_BYTES  # in parts
 MAX_HEADER_BYTES = 64 << 10
 CHUNK_BYTES = 1 << 20
 MAX_RATIO = 100

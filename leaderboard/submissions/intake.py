@@ -47,6 +47,7 @@ from leaderboard.submissions.sources import (
 from leaderboard.submissions.superseded_tasks import older_tasks
 from leaderboard.submissions.target_selection import Machines, TargetRequest, target_for
 from leaderboard.submissions.teams import team_for
+from leaderboard.submissions.uploads import used
 
 # What is stored as it was said.
 KEPT = (
@@ -124,6 +125,8 @@ def accept(
                 check_quota(owner, len(checked))
             check_queue(owner, sum(item.target is not None for item in checked))
             submission = _store(owner, metadata, checked, told, (idempotency_key, digest))
+            if (upload := handed_in.upload) and not upload.mark_used(submission):
+                raise used(upload)
             runs = _store_kernels(submission, checked, told)
             DataVersion.objects.bump()
     except IntegrityError:
@@ -202,8 +205,13 @@ def _earlier(owner: AbstractBaseUser, key: str, digest: str) -> Accepted | None:
             status=409,
             fields={"Idempotency-Key": "came with another request before"},
         )
-    runs = Run.objects.filter(kernel__submission=found).with_names().order_by("kernel_id")
-    return Accepted(submission=found, runs=list(runs), is_new=False)
+    return accepted_before(found)
+
+
+def accepted_before(submission: Submission) -> Accepted:
+    """Return what is answered where the request that made a submission comes again."""
+    runs = Run.objects.filter(kernel__submission=submission).with_names().order_by("kernel_id")
+    return Accepted(submission=submission, runs=list(runs), is_new=False)
 
 
 def _request_digest(metadata: Metadata, handed_in: HandedIn, requested: TargetRequest) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from evaluator.messages.entry import ENTRY, has_entry
 from evaluator.messages.source_files import MANIFEST, MOST_BYTES, is_joined, parts_of
 from leaderboard.kit.request_error import Faults, RequestError, together
-from leaderboard.models import Problem
+from leaderboard.models import Problem, Upload
 from leaderboard.models.choices import BACKENDS
 from leaderboard.models.submissions import MAX_STEP_BUDGET
 from leaderboard.submissions.archives import (
@@ -82,12 +82,14 @@ class Candidate:
 @dataclass(frozen=True, kw_only=True)
 class HandedIn:
     """Holds kernels as they were handed in, what was told of how they were made, and what could
-    not be read. `is_part` where a request has kernels that nobody tried to read."""
+    not be read. `is_part` where a request has kernels that nobody tried to read; `upload` where
+    they came in parts."""
 
     candidates: Sequence[Candidate]
     told: Told = NOTHING
     fault: RequestError | None = None
     is_part: bool = False
+    upload: Upload | None = None
 
 
 def handed_in(unpacked: Unpacked, attempt: int) -> HandedIn:

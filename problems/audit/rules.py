@@ -55,7 +55,8 @@ def file_shape(module: ProblemModule) -> Complaints:
 def reference_runs_alone(module: ProblemModule) -> Complaints:
     """Complain of a text for models that needs more than torch."""
     space: dict[str, object] = {}
-    exec(compile(reference_source(module), module.slug, "exec"), space)
+    text = reference_source(module)
+    exec(compile(text, module.slug, "exec", dont_inherit=True), space)
     known = set(space) | set(dir(builtins))
     used = {
         instruction.argval

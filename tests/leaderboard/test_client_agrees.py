@@ -15,8 +15,6 @@ from leaderboard.models import Harness, Problem
 from leaderboard.models.choices import BACKENDS
 from leaderboard.submissions.archives import (
     MAX_SOURCE_BYTES,
-    MAX_TOTAL_BYTES,
-    MAX_TRANSCRIPTS_BYTES,
     Member,
 )
 from leaderboard.submissions.sources import checked_problem, from_member
@@ -89,8 +87,6 @@ def test_both_leave_out_the_same_problems() -> None:
 
 def test_both_have_the_same_limits_and_words() -> None:
     assert sources.MAX_SOURCE_BYTES == MAX_SOURCE_BYTES
-    assert sources.MAX_TOTAL_BYTES == MAX_TOTAL_BYTES
-    assert sources.MAX_TRANSCRIPTS_BYTES == MAX_TRANSCRIPTS_BYTES
     assert sources.MAX_ARCHIVE_BYTES == settings.PKB_MAX_ARCHIVE_BYTES
     assert list(catalogue.BACKENDS) == [value for value, _ in BACKENDS]
     assert list(arguments.HARNESSES) == Harness.values

@@ -146,5 +146,5 @@ def test_the_client_has_what_the_site_takes() -> None:
     # A box of its own, that is never taken back: `publish --source`.
     assert {*owning.EDITABLE, "withholds_source"} == set(EditIn().fields)
     assert set(owning.EDITABLE) == set(forms.MetadataForm.base_fields)
-    of_kernels = {*submitting.OF_ONE, "source", "archive"}
+    of_kernels = {*submitting.OF_ONE, "source", "archive", "upload"}
     assert {*submitting.FIELDS, *of_kernels} == set(SubmissionIn().fields)

@@ -118,3 +118,10 @@ def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert "use cpu, h200x2, h200x4" in capsys.readouterr().err
     assert main(["prompt", "1", "--hardware", "1 x NVIDIA B200"]) == 2
     assert "does not run on 1 ranks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("slug", ["65", "66"])
+def test_the_reference_is_shown_without_what_makes_inputs(slug: str) -> None:
+    source = of(slug)["reference_source"]
+    assert "RankContext" not in source
+    exec(compile(source, "reference", "exec", dont_inherit=True), {})  # it runs alone

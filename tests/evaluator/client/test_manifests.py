@@ -74,7 +74,7 @@ def test_an_archive_that_no_site_takes_is_not_sent(
     pkb: Pkb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PKB_TOKEN", "t")
-    monkeypatch.setattr(sources, "MAX_ARCHIVE_BYTES", 100)
+    monkeypatch.setattr(sources, "MAX_UPLOAD_BYTES", 100)
     path = _zip(tmp_path / "a.zip", "manifest.json", json.dumps(TOLD).encode())
     assert pkb("submit", path, "--site", "http://127.0.0.1:9") == 2
     assert "Leave out transcripts/" in capsys.readouterr().err
