@@ -139,19 +139,20 @@ def kernel_context(
     standing = standings[setting] if setting else None
     query = canonical_query(request, [*SETTING_FILTERS])
     failed = failed_checks(found, setting)
-    kernels = ended(found, setting, failed)
+    kernels = ended(found, setting, failed.values())
     is_timed = tells_times(setting)
     final = last_steps(kernels)
     listed = [one for one in final if wanted in ("", one.group)]
     part = part_of(request, listed, ROWS_A_PAGE, PARAMETERS)
     steps = {one.pk: one.steps for one in part.rows}
+    own_failed = [failed[key] for one in part.rows if (key := (one.problem, one.attempt)) in failed]
     waiting = sum(one.waits for one in kernels)
     rows: list[dict[str, object]] = [
         {
             **_drawn(one, steps[one.pk], is_timed=is_timed),
             "attempt_url": url("submission-attempt", found.address, one.problem, one.attempt),
         }
-        for one in told_kernels(request.user, found, kernels_of(found, setting, steps, failed))
+        for one in told_kernels(request.user, found, kernels_of(found, setting, steps, own_failed))
     ]
     shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from itertools import chain, starmap
+from itertools import starmap
 from typing import NamedTuple, TypeVar
 
 import orjson
@@ -220,18 +220,23 @@ def standings_of(found: Submission) -> dict[Setting, Standing]:
     return {setting: standing for setting, _, standing in made}
 
 
-def failed_checks(found: Submission, setting: Setting | None) -> list[str]:
-    """Return the runs of failed attempts that scores count in a timed setting, wherever they ran;
-    one query."""
+def failed_checks(found: Submission, setting: Setting | None) -> dict[tuple[int, int], str]:
+    """Return the runs of failed attempts that scores count in a timed setting, wherever they ran,
+    by problem and attempt; one query."""
     if setting is None or not setting.is_timed:
-        return []
+        return {}
     # A setting holds what everybody submitted, a submission few rows.
     told = {name: value for name, value in vars(setting).items() if name != "profile"}
     own = Summary.objects.alias(inputs=unindexed("profile")).filter(
         submission=found, inputs=setting.profile, **told
     )
-    attempts = chain.from_iterable(own.order_by().values_list("attempts", flat=True))
-    return [entry["run"] for entry in attempts if entry["verdict"] != "ok"]
+    rows = own.order_by().values_list("problem", "attempts")
+    return {
+        (problem, entry["attempt"]): entry["run"]
+        for problem, attempts in rows
+        for entry in attempts
+        if entry["verdict"] != "ok"
+    }
 
 
 def ended(found: Submission, setting: Setting | None, failed: Collection[str] = ()) -> list[Ended]:
@@ -289,7 +294,7 @@ def kernels_of(
 
 def every_kernel(found: Submission, setting: Setting | None) -> list[JudgedKernel]:
     """Return all kernels of a submission as its setting counts them; two queries."""
-    return kernels_of(found, setting, failed=failed_checks(found, setting))
+    return kernels_of(found, setting, failed=failed_checks(found, setting).values())
 
 
 def _within(setting: Setting, runs: RunQuerySet) -> RunQuerySet:
