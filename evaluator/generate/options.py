@@ -23,11 +23,12 @@ from evaluator.generate.site_judge import site_of
 from evaluator.generate.statuses import LIMIT_NAMES
 from evaluator.messages.job import Backend, Device, Dtype, Placement
 from problems.prompt import DIALECTS
-from problems.topology import FIXTURES
+from problems.topology import FIXTURES, class_called
 
 KEY_ENV = "OPENAI_API_KEY"
 TOKEN_ENV = "PKB_TOKEN"
 SITE = "site"
+RANKS = (8, 4, 2)  # on which problems are judged
 _OWN = {"model", "messages", "tools", "stream", "n", *LIMIT_NAMES}
 
 
@@ -79,9 +80,9 @@ def _what_to_ask(run: argparse.ArgumentParser) -> None:
 def _how_to_try(run: argparse.ArgumentParser) -> None:
     add = run.add_argument
     add("--hardware", default="cpu", help="cpu, h200x4, or a title as '8 x NVIDIA B200'")
-    add("--world-size", type=int, default=2, help="ranks (default 2)")
-    add("--size", default="tiny", help="named size of the problem (default tiny)")
-    add("--dtype", type=Dtype, choices=list(Dtype), default=Dtype.FLOAT32)
+    add("--world-size", type=int, help="ranks (default: the hardware's, 2 on processors)")
+    add("--size", help="named size of the problem (default standard, tiny on processors)")
+    add("--dtype", type=Dtype, choices=list(Dtype), help="default bfloat16, float32 on processors")
     add(
         "--judge",
         choices=("local", SITE, "none"),
@@ -133,6 +134,7 @@ def _may_change(command: argparse.ArgumentParser) -> None:
 
 def plan_of(arguments: argparse.Namespace) -> Plan:
     """Return the plan of a new run. Raises ValueError for what does not fit together."""
+    _fill_in(arguments)
     is_one_shot = arguments.harness == "one-shot"
     device = Device.CPU if arguments.hardware == "cpu" else Device.CUDA
     backend = Backend(arguments.backend)
@@ -170,6 +172,17 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     plan = changed(replace(plan, recipe_sha256=recipe_digest(plan)), arguments)
     _check(plan)
     return plan
+
+
+def _fill_in(arguments: argparse.Namespace) -> None:
+    """Set what was left out to what counts on that hardware. Raises ValueError for hardware that is
+    not known."""
+    is_cpu = arguments.hardware == "cpu"
+    most = 2 if is_cpu else class_called(arguments.hardware).ranks
+    ranks = next((ranks for ranks in RANKS if ranks <= most), most)
+    arguments.world_size = arguments.world_size or ranks
+    arguments.size = arguments.size or ("tiny" if is_cpu else "standard")
+    arguments.dtype = arguments.dtype or (Dtype.FLOAT32 if is_cpu else Dtype.BFLOAT16)
 
 
 def changed(plan: Plan, arguments: argparse.Namespace) -> Plan:

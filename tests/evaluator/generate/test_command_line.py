@@ -15,6 +15,7 @@ import pytest
 
 from evaluator.generate.__main__ import main
 from evaluator.generate.journal import read_events
+from evaluator.generate.options import parser, plan_of
 from evaluator.generate.plan import RunFiles, attempts, load_plan
 from tests.evaluator.generate.scripted import FENCED
 from tests.evaluator.generate.server import Answer, Body, Served, failing, said, serving
@@ -215,3 +216,19 @@ def test_hostile_text_does_not_reach_the_terminal(
     seen = capsys.readouterr()
     assert "\x1b" not in seen.out + seen.err
     assert "\u202e" not in seen.out + seen.err
+
+
+@pytest.mark.parametrize(
+    ("hardware", "wanted"),
+    [
+        ("cpu", (2, "tiny", "float32")),
+        ("h200x4", (4, "standard", "bfloat16")),
+        ("6 x NVIDIA B200", (4, "standard", "bfloat16")),
+    ],
+)
+def test_a_run_is_for_what_counts_on_its_hardware(
+    hardware: str, wanted: tuple[int, str, str]
+) -> None:
+    told = ["run", "folder", "--model", "m", "--judge", "none", "--hardware", hardware]
+    plan = plan_of(parser().parse_args(told))
+    assert (plan.world_size, plan.size, plan.dtype) == wanted
