@@ -43,7 +43,7 @@ WORDS = "export with 0.1, import with 0.2"
 # `migrate` may recompute these, where this release reads another format.
 SUMMED_UP = {f"leaderboard.{name}" for name in ("summary", "leaderboardrow", "problemaggregate")}
 # Tables that 0.1 did not have.
-NEWER = ("judgement", "traininggroup")
+NEWER = ("judgement", "traininggroup", "upload", "uploadpart")
 SUMMED_UP |= {"leaderboard.dataversion"}
 
 
