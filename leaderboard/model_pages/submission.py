@@ -139,13 +139,14 @@ def kernel_context(
     standing = standings[setting] if setting else None
     query = canonical_query(request, [*SETTING_FILTERS])
     failed = failed_checks(found, setting)
-    kernels = ended(found, setting, failed.values())
+    kernels = ended(found, setting, failed)
     is_timed = tells_times(setting)
     final = last_steps(kernels)
     listed = [one for one in final if wanted in ("", one.group)]
     part = part_of(request, listed, ROWS_A_PAGE, PARAMETERS)
     steps = {one.pk: one.steps for one in part.rows}
-    own_failed = [failed[key] for one in part.rows if (key := (one.problem, one.attempt)) in failed]
+    pages = {(one.problem, one.attempt) for one in part.rows}
+    own_failed = [one.run for (*of, _), one in failed.items() if tuple(of) in pages]
     waiting = sum(one.waits for one in kernels)
     rows: list[dict[str, object]] = [
         {

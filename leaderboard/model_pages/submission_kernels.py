@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from itertools import starmap
-from typing import NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from django.db.models import (
@@ -174,6 +175,7 @@ COUNTED = {
     "verdict__in": COUNTED_VERDICTS,
     "isolation__in": [name for name, _ in ISOLATIONS if name != "none"],
 }
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
 READING_ORDER = ("problem_id", "attempt", "step")
 JUDGED = (
     *KERNEL,
@@ -220,9 +222,19 @@ def standings_of(found: Submission) -> dict[Setting, Standing]:
     return {setting: standing for setting, _, standing in made}
 
 
-def failed_checks(found: Submission, setting: Setting | None) -> dict[tuple[int, int], str]:
-    """Return the runs of failed attempts that scores count in a timed setting, wherever they ran,
-    by problem and attempt; one query."""
+class Failed(NamedTuple):
+    """Names the run of a failed attempt, and how it ended."""
+
+    run: str
+    verdict: str
+
+
+Tried = tuple[int, int, str]  # the number of a problem, the attempt and the digest of the source
+
+
+def failed_checks(found: Submission, setting: Setting | None) -> dict[Tried, Failed]:
+    """Return the failed attempts that scores count in a timed setting, wherever they ran; one
+    query."""
     if setting is None or not setting.is_timed:
         return {}
     # A setting holds what everybody submitted, a submission few rows.
@@ -232,17 +244,19 @@ def failed_checks(found: Submission, setting: Setting | None) -> dict[tuple[int,
     )
     rows = own.order_by().values_list("problem", "attempts")
     return {
-        (problem, entry["attempt"]): entry["run"]
+        (problem, entry["attempt"], entry["kernel"]): Failed(entry["run"], entry["verdict"])
         for problem, attempts in rows
         for entry in attempts
         if entry["verdict"] != "ok"
     }
 
 
-def ended(found: Submission, setting: Setting | None, failed: Collection[str] = ()) -> list[Ended]:
+def ended(
+    found: Submission, setting: Setting | None, failed: Mapping[Tried, Failed] = NOTHING
+) -> list[Ended]:
     """Return how every kernel ended, in one narrow query, as a submission may hold a hundred
     attempts at each problem: other settings are looked through for those kernels alone that have no
-    run in this one. `failed` are the runs of failed_checks."""
+    run in this one. `failed` is what failed_checks found."""
     # Not by a join: PostgreSQL would share it out among workers that first read all kernels.
     newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
     here = _within(setting, newest) if setting else newest
@@ -251,15 +265,19 @@ def ended(found: Submission, setting: Setting | None, failed: Collection[str] = 
     counted, judged_here, judged = (
         Subquery(runs.values("verdict")[:1]) for runs in (todays, here, newest)
     )
-    own = Kernel.objects.filter(submission=found)
     waits = Exists(newest.few(verdict=None))
-    carried = Subquery(newest.filter(pk__in=failed).values("verdict")[:1])
-    ended_as = Coalesce(counted, carried, judged_here, judged)
-    counted_as = Case(When(older_task="", then=Coalesce(counted, carried)))
-    own = own.annotate(counted_as=counted_as, ended_as=ended_as, waits=waits)
-    names = (*KERNEL, "ended_as", "counted_as", "problem__scored", "waits")
-    found_ended = starmap(Ended, own.order_by(*READING_ORDER).values_list(*names))
-    return [one._replace(counted_as=None) if found.is_practice else one for one in found_ended]
+    own = Kernel.objects.filter(submission=found).order_by(*READING_ORDER)
+    own = own.annotate(counted=counted, other=Coalesce(judged_here, judged), waits=waits)
+    names = (*KERNEL, "source_id", "older_task", "counted", "other", "problem__scored", "waits")
+    rows = own.values_list(*names)
+    return [_ended(found, row, failed.get((row[1], row[2], row[4]))) for row in rows]
+
+
+def _ended(found: Submission, row: tuple[Any, ...], failed: Failed | None) -> Ended:
+    pk, problem, attempt, step, _, older_task, counted, other, scored, waits = row
+    counts = counted or (failed.verdict if failed else None)
+    counted_as = None if older_task or found.is_practice else counts
+    return Ended(pk, problem, attempt, step, counts or other, counted_as, scored, waits)
 
 
 def kernels_of(
@@ -294,7 +312,9 @@ def kernels_of(
 
 def every_kernel(found: Submission, setting: Setting | None) -> list[JudgedKernel]:
     """Return all kernels of a submission as its setting counts them; two queries."""
-    return kernels_of(found, setting, failed=failed_checks(found, setting).values())
+    return kernels_of(
+        found, setting, failed=[one.run for one in failed_checks(found, setting).values()]
+    )
 
 
 def _within(setting: Setting, runs: RunQuerySet) -> RunQuerySet:
