@@ -24,8 +24,10 @@ from leaderboard.model_pages.submission_figures import submission_figures
 from leaderboard.model_pages.submission_kernels import (
     UNCOUNTED,
     Ended,
+    Failed,
     JudgedKernel,
     Standing,
+    Tried,
     ended,
     every_kernel,
     failed_checks,
@@ -128,6 +130,27 @@ def _row(record: JsonDict) -> list[object]:
     return [*{**record, **lists}.values()]
 
 
+def _rows(
+    request: HttpRequest,
+    told: tuple[Submission, Setting | None, Mapping[Tried, Failed]],
+    shown: Sequence[Ended],
+    *,
+    is_timed: bool,
+) -> list[dict[str, object]]:
+    """Return the attempts that a page shows, with the failed checks of these alone."""
+    found, setting, failed = told
+    steps = {one.pk: one.steps for one in shown}
+    tried = {(one.problem, one.attempt) for one in shown}
+    runs = [one.run for (*of, _), one in failed.items() if tuple(of) in tried]
+    return [
+        {
+            **_drawn(one, steps[one.pk], is_timed=is_timed),
+            "attempt_url": url("submission-attempt", found.address, one.problem, one.attempt),
+        }
+        for one in told_kernels(request.user, found, kernels_of(found, setting, steps, runs))
+    ]
+
+
 def kernel_context(
     request: HttpRequest,
     found: Submission,
@@ -144,17 +167,9 @@ def kernel_context(
     final = last_steps(kernels)
     listed = [one for one in final if wanted in ("", one.group)]
     part = part_of(request, listed, ROWS_A_PAGE, PARAMETERS)
-    steps = {one.pk: one.steps for one in part.rows}
-    pages = {(one.problem, one.attempt) for one in part.rows}
-    own_failed = [one.run for (*of, _), one in failed.items() if tuple(of) in pages]
     waiting = sum(one.waits for one in kernels)
-    rows: list[dict[str, object]] = [
-        {
-            **_drawn(one, steps[one.pk], is_timed=is_timed),
-            "attempt_url": url("submission-attempt", found.address, one.problem, one.attempt),
-        }
-        for one in told_kernels(request.user, found, kernels_of(found, setting, steps, own_failed))
-    ]
+    told = (found, setting, failed)
+    rows = _rows(request, told, part.rows, is_timed=is_timed)
     shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
     return {
         "waiting": waiting,
