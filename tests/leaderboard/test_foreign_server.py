@@ -66,6 +66,7 @@ log = Log()
 """
 
 pytestmark = [
+    pytest.mark.framework,
     pytest.mark.skipif(PROXY is None, reason="needs LiteLLM's proxy: set PKB_LITELLM"),
     pytest.mark.slow,
     pytest.mark.django_db,
