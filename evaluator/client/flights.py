@@ -21,7 +21,34 @@ MOST_LOST = 3
 Answered = tuple[Item, Mapping[str, Any]]
 
 
-class Flight:
+class Waiting:
+    """Holds unsent items, and answers that nobody has taken. Two threads may share it."""
+
+    def __init__(self) -> None:
+        self._unsent: deque[Item] = deque()
+        self._answered: deque[Answered] = deque()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Return True if `send` has something to send."""
+        return bool(self._unsent)
+
+    def add(self, item: Item) -> None:
+        """Take an item; a kernel that cannot run is answered here."""
+        if (report := not_sent(item)) is not None:
+            self._answered.append((item, report))
+        else:
+            self._unsent.append(item)
+
+    def take(self) -> list[Answered]:
+        """Return the answers since the last call."""
+        found = []
+        while self._answered:
+            found.append(self._answered.popleft())
+        return found
+
+
+class Flight(Waiting):
     """Holds items from `add` until their report is taken. `most` may be in flight at once.
 
     `send` and `fetch` may be called by two threads at once. Where the site is away or full they ask
@@ -29,22 +56,16 @@ class Flight:
     """
 
     def __init__(self, site: SiteAddress, most: int, patience_s: float) -> None:
+        super().__init__()
         self._site, self._most, self._patience_s = site, most, patience_s
-        self._unsent: deque[Item] = deque()
         self._out: dict[str, Item] = {}
         self._lost: dict[str, int] = {}
-        self._answered: deque[Answered] = deque()
         self.is_ended = False
 
     @property
     def has_room(self) -> bool:
         """Return True if one more may be added."""
         return len(self._unsent) + len(self._out) < self._most
-
-    @property
-    def has_unsent(self) -> bool:
-        """Return True if `send` has something to send."""
-        return bool(self._unsent)
 
     @property
     def is_waiting(self) -> bool:
@@ -56,17 +77,7 @@ class Flight:
         for an id that is in flight."""
         if item.id in self._out or any(item.id == each.id for each in self._unsent):
             raise ValueError(f"the id {item.id} is in flight")
-        if (report := not_sent(item)) is not None:
-            self._answered.append((item, report))
-        else:
-            self._unsent.append(item)
-
-    def take(self) -> list[Answered]:
-        """Return what was answered since the last call."""
-        found = []
-        while self._answered:
-            found.append(self._answered.popleft())
-        return found
+        super().add(item)
 
     def send(self) -> None:
         """Send the items that wait, one batch of them."""

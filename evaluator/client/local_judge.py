@@ -8,12 +8,11 @@ import re
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from .failures import Misused, NoAnswer
-from .items import Item, not_sent
+from .flights import Waiting
+from .items import Item
 from .judge import BaseJudge
 from .rewards import Reward
 
@@ -76,39 +75,21 @@ class LocalJudge(BaseJudge):
         return _LocalFlight(self._process, self._device)
 
 
-class _LocalFlight:
+class _LocalFlight(Waiting):
     """Writes an item a line to the judge, and reads a report a line."""
 
     def __init__(self, process: subprocess.Popen[str], device: str) -> None:
+        super().__init__()
         self._process, self._device = process, device
-        self._unsent: deque[Item] = deque()
         self._out: deque[Item] = deque()
-        self._answered: deque[tuple[Item, Mapping[str, Any]]] = deque()
 
     @property
     def has_room(self) -> bool:
         return len(self._unsent) + len(self._out) < AHEAD
 
     @property
-    def has_unsent(self) -> bool:
-        return bool(self._unsent)
-
-    @property
     def is_waiting(self) -> bool:
         return bool(self._out)
-
-    def add(self, item: Item) -> None:
-        """Take an item; a kernel that cannot run is answered here."""
-        if (report := not_sent(item)) is not None:
-            self._answered.append((item, report))
-        else:
-            self._unsent.append(item)
-
-    def take(self) -> list[tuple[Item, Mapping[str, Any]]]:
-        """Return what was answered since the last call."""
-        found = list(self._answered)
-        self._answered.clear()
-        return found
 
     def send(self) -> None:
         """Hand an item to the judge. Raises NoAnswer where it is gone."""

@@ -9,8 +9,8 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
-from pathlib import Path, PurePath, PurePosixPath
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from ..messages.archive_names import (
@@ -20,7 +20,7 @@ from ..messages.archive_names import (
     is_kernel,
     path_inside,
 )
-from ..messages.source_files import folder_of, joined, kernel_folders
+from ..messages.source_files import folder_of, is_wanted, joined, kernel_folders
 from .catalogue import BACKENDS
 from .failures import Misused
 
@@ -181,7 +181,7 @@ def folder_members(folder: Path) -> list[Member]:
     folders = kernel_folders(path.relative_to(folder) for path in paths)
     for path in paths:
         below = path.relative_to(folder)
-        belongs = _is_wanted(below, folders) or (is_attempts and _is_of_attempts(below))
+        belongs = is_wanted(below, folders) or (is_attempts and _is_of_attempts(below))
         if not belongs or not path.is_file() or any(part[0] == "." for part in below.parts):
             continue
         if path.is_symlink():
@@ -195,13 +195,6 @@ def folder_members(folder: Path) -> list[Member]:
     if not found:
         raise Misused(f"{folder} has no kernel.", "Kernels are called 1_allreduce_cuda.py.")
     return found
-
-
-def _is_wanted(path: PurePath, folders: Collection[PurePath]) -> bool:
-    """Return True for a kernel, and for a file of one that has several."""
-    if any(above in folders for above in path.parents):
-        return folder_of(path, folders) is not None
-    return is_kernel(path)
 
 
 def _is_of_attempts(below: Path) -> bool:
@@ -224,7 +217,7 @@ def _of_zip(packed: io.BytesIO) -> Iterator[Member]:
         entries = [(entry, _inside(entry.orig_filename)) for entry in archive.infolist()]
         folders = kernel_folders(path for _, path in entries)
         for entry, path in entries:
-            if not _is_wanted(path, folders) or entry.is_dir():
+            if not is_wanted(path, folders) or entry.is_dir():
                 continue
             if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
                 raise Misused(f"{path} {NO_FILE}", PUT_FILE)
@@ -237,7 +230,7 @@ def _of_tar(packed: io.BytesIO) -> Iterator[Member]:
         members = [(entry, _inside(entry.name)) for entry in archive]
         folders = kernel_folders(path for _, path in members)
         for entry, path in members:
-            if not _is_wanted(path, folders) or entry.isdir():
+            if not is_wanted(path, folders) or entry.isdir():
                 continue
             file = archive.extractfile(entry) if entry.isreg() else None
             if file is None:

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
+from .archive_names import is_kernel
+
 MANIFEST = "pkb.toml"
 PYTHON, OTHERS = ".py", (".cu", ".cuh", ".cpp", ".cc", ".c", ".h", ".hpp", ".toml")
 MOST_FILES, MOST_BYTES, MOST_PATH_CHARS = 64, 1 << 20, 200
@@ -47,6 +49,13 @@ def folder_of(path: PurePath, folders: Collection[PurePath]) -> PurePath | None:
     """Return which of the folders a file is a part of; None where it is none, by its name."""
     folder = next((above for above in path.parents if above in folders), None)
     return folder if folder and is_path(path.relative_to(folder).as_posix()) else None
+
+
+def is_wanted(path: PurePath, folders: Collection[PurePath]) -> bool:
+    """Return True for a kernel, and for a file of one that has several."""
+    if any(above in folders for above in path.parents):
+        return folder_of(path, folders) is not None
+    return is_kernel(path)
 
 
 def joined(files: Mapping[str, str]) -> str:

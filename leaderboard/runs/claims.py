@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -22,6 +23,8 @@ from leaderboard.models.runs import MAX_TRIES, RunQuerySet
 from leaderboard.models.waiting import has_to_wait
 
 NO_PROGRESS: dict[str, object] = {"phase": None, "progress_done": 0, "progress_total": 0}
+# What a worker may take: a run that waits, and one whose lease has ended.
+FREE = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=Now())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,23 +125,27 @@ def check_share(by: Claimant, told: WorkerHost) -> None:
 def _leased(run: Run, by: Claimant, told: WorkerHost) -> Holding:
     """Give a run to a worker. Raises LeaseLost where it is not free, or not for this host."""
     holding = Holding(lease_token=secrets.token_urlsafe(32), token_id=by.token.pk)
-    free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=Now())
     wanted = Run.objects.not_declined_by(by.host).filter(cancel_requested=False)
     # As many tries as were read, and fewer than allowed: whoever was quicker has added one.
-    same = wanted.fit_for(told.abilities).filter(free, pk=run.pk, tries=run.tries)
+    same = wanted.fit_for(told.abilities).filter(FREE, pk=run.pk, tries=run.tries)
     leased = same.filter(tries__lt=MAX_TRIES).update(
-        status=Status.RUNNING,
-        host=by.host,
-        token=by.token,
-        tries=run.tries + 1,
-        lease_token=holding.lease_token,
-        lease_until=lease_end(),
-        started_at=Now(),
-        **NO_PROGRESS,
+        tries=run.tries + 1, **NO_PROGRESS, **lease_of(by, holding)
     )
     if not leased:
         raise LeaseLost
     return holding
+
+
+def lease_of(by: Claimant, holding: Holding) -> dict[str, Any]:
+    """Return the columns of a run, or a judgement of training, that a worker holds from now on."""
+    return {
+        "status": Status.RUNNING,
+        "host": by.host,
+        "token": by.token,
+        "lease_token": holding.lease_token,
+        "lease_until": lease_end(),
+        "started_at": Now(),
+    }
 
 
 def may_claim(run: Run, by: Claimant, told: WorkerHost | None) -> WorkerHost:

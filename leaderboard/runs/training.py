@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -24,6 +24,7 @@ from leaderboard.models.runs import MAX_TRIES
 from leaderboard.models.training import JudgementQuerySet
 from leaderboard.models.waiting import offered
 from leaderboard.runs.claims import (
+    FREE,
     Claimant,
     Holding,
     HoldsEnough,
@@ -34,6 +35,7 @@ from leaderboard.runs.claims import (
     check_share,
     host_of,
     lease_end,
+    lease_of,
     may_claim,
 )
 from leaderboard.runs.report_checks import check_origin, check_report
@@ -74,17 +76,8 @@ def lease(judgement_id: UUID, by: Claimant) -> Lease:
 
 def _leased(one: Judgement, by: Claimant, told: WorkerHost) -> Holding:
     holding = Holding(lease_token=secrets.token_urlsafe(32), token_id=by.token.pk)
-    free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=Now())
-    same = Judgement.objects.fit_for(told.abilities).filter(free, pk=one.pk, tries=one.tries)
-    leased = same.filter(tries__lt=MAX_TRIES).update(
-        status=Status.RUNNING,
-        host=by.host,
-        token=by.token,
-        tries=F("tries") + 1,
-        lease_token=holding.lease_token,
-        lease_until=lease_end(),
-        started_at=Now(),
-    )
+    same = Judgement.objects.fit_for(told.abilities).filter(FREE, pk=one.pk, tries=one.tries)
+    leased = same.filter(tries__lt=MAX_TRIES).update(tries=F("tries") + 1, **lease_of(by, holding))
     if not leased:
         raise LeaseLost
     return holding

@@ -22,10 +22,9 @@ from evaluator.messages.archive_names import (
     MAX_TOTAL_BYTES,
     MAX_TRANSCRIPTS_BYTES,
     MAX_WHOLE_BYTES,
-    is_kernel,
     path_inside,
 )
-from evaluator.messages.source_files import folder_of, kernel_folders
+from evaluator.messages.source_files import folder_of, is_wanted, kernel_folders
 from leaderboard.kit.request_error import RequestError
 from leaderboard.submissions.spool import Spool, Spooled, scratch_file
 
@@ -246,9 +245,7 @@ def _checked_path(name: str, found: Unpacked) -> PurePosixPath | None:
 
 def _is_passed_over(path: PurePath, folders: Collection[PurePath]) -> bool:
     """Return True for what nobody reads. Links and devices of such names do no harm either."""
-    is_inside = any(above in folders for above in path.parents)
-    is_read = folder_of(path, folders) if is_inside else is_kernel(path)
-    return not (is_read or told_limit(path))
+    return not (is_wanted(path, folders) or told_limit(path))
 
 
 def _check_count(count: int) -> None:
