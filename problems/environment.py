@@ -92,7 +92,7 @@ def _plain(versions: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment_text(versions: Mapping[str, str], backend: str) -> str:
-    """Return what a model is told of a host's software: versions, and what may be imported."""
+    """Describe a host's software to a model: versions, and the packages it may import."""
     own = facts(versions)
     told = [f"{label} {own[label]}" for label in _CALLED if label in own and label != "driver"]
     others = _NOT_PYTORCH if backend == "pytorch" else ()

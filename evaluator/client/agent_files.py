@@ -32,7 +32,7 @@ Write the fastest correct kernel in `{kernel}`. The statement is its docstring, 
 
 ## Rules
 
-- Inputs are hidden and drawn anew. Do not keep results between calls, and read no clock.
+- Inputs are hidden and new in each run. Do not keep results between calls, and read no clock.
 - Every call must write its outputs before it ends, on every rank.
 - `pkb show {slug} --prompt` prints shapes, limits and what is timed. Tune for these.
 - A kernel that calls NCCL rarely beats NCCL: move data by symmetric memory or peer access.

@@ -52,7 +52,7 @@ class BenchmarkProblem:
         return str(told.part("prompt").signature(self.reference_source))
 
     def cost(self, size: str = "standard", world_size: int = 4) -> Cost:
-        """Return what a call costs at least. Raises KeyError for a size or ranks it has not."""
+        """Return the least cost of a call. Raises KeyError for a size or ranks it has not."""
         found = self.payload["costs"][size][str(world_size)]
         return Cost(**{name: found[name] for name in Cost._fields})
 
@@ -64,7 +64,7 @@ class BenchmarkProblem:
         size: str | None = None,
         dtype: str | None = None,
     ) -> str:
-        """Return what a model is given of the problem, the same text as the site's API gives.
+        """Return the prompt of the problem, the same text as the site's API gives.
 
         What is left out is usual for the hardware: as many ranks as fit, `standard` and bfloat16,
         or `tiny` and float32 on `cpu`. Raises ValueError for what problem or hardware has not.

@@ -139,7 +139,7 @@ def _entry_findings(source: str, problem: Problem | None, *, is_alone: bool) -> 
 
 
 def _manifest_findings(parts: list[Part]) -> list[Finding]:
-    """Return what is wrong with `pkb.toml`, and which files do not parse."""
+    """Return the faults of `pkb.toml`, and the files that do not parse."""
     found = []
     for part in parts:
         try:

@@ -182,7 +182,7 @@ def _model(trace: dict[str, Any]) -> object:
 
 
 def _of_verifiers(metadata: Path) -> dict[str, Any]:
-    """Return what the file beside a run's results says of all."""
+    """Return the contents of the file beside a run's results."""
     if not metadata.is_file():
         return {}
     try:

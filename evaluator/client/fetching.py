@@ -48,7 +48,7 @@ class Fetched(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """Return the name under which it is handed in."""
+        """Return the file name for its submission."""
         return f"{self.problem.folder}_{self.backend}.py"
 
 

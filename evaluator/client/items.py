@@ -57,7 +57,7 @@ class Item:
         return self if self.id else dataclasses.replace(self, id=key)
 
     def wire(self) -> dict[str, Any]:
-        """Return what is sent of it."""
+        """Return the fields that are sent."""
         told = {name: getattr(self, name) for name in WIRE if getattr(self, name) is not None}
         return {"id": self.id, **told}
 

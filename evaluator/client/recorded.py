@@ -189,7 +189,7 @@ def _call_of(value: object) -> dict[str, str]:
 
 
 def asked_in(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return what a model was given first: the turns before its first answer."""
+    """Return the first prompt: the turns before the first answer."""
     first = []
     for each in messages:
         if each["role"] not in ("system", "user", "developer"):

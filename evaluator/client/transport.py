@@ -79,7 +79,7 @@ class SiteAddress:
         etag: str | None = None,
         is_patient: bool = True,
     ) -> Answer:
-        """Return what the site answers at a path. Raises Refused or NoAnswer.
+        """Return the site's answer at a path. Raises Refused or NoAnswer.
 
         If the site refuses the token, the same is asked without it: most pages are public.
         """

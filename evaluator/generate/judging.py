@@ -90,7 +90,7 @@ class HostJudge:
         return self._feedback(job), round(time.monotonic() - began, 3)
 
     def _feedback(self, job: Job) -> Feedback:
-        """Return what is found of a kernel; without times if this host cannot take any."""
+        """Return the report of a kernel; without times if this host cannot take any."""
         try:
             return feedback(self._report(job))
         except DirtyHost:

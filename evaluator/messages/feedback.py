@@ -51,7 +51,7 @@ class Feedback:
 
 
 def feedback(report: Report, *, is_too_busy: bool = False) -> Feedback:
-    """Return what may be said of a report; `is_too_busy` if this host could take no times."""
+    """Return the feedback on a report; `is_too_busy` if this host could take no times."""
     is_right = report.verdict is Verdict.OK
     lines = [f"verdict: {report.verdict}{', not timed' if is_too_busy and is_right else ''}"]
     if is_too_busy:
@@ -78,7 +78,7 @@ def feedback(report: Report, *, is_too_busy: bool = False) -> Feedback:
 
 
 def training_report(report: Report) -> dict[str, Any]:
-    """Return what training is told of a report: numbers and the feedback, no log, and no word of a
+    """Return the part of a report for training: numbers and the feedback, no log, and no word of a
     kernel that may have been given inputs."""
     said, timing, bounds = feedback(report), report.timing, report.floors
     return {

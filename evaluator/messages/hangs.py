@@ -47,7 +47,7 @@ class Hang(NamedTuple):
 
 
 def hang_of(told: str, source: str | None) -> Hang | None:
-    """Return what is known of a hang on GPUs from the judge's sentence on where ranks stood; None
+    """Explain a hang on GPUs from the judge's sentence on where ranks stood; return None
     where they stood neither in a line of the submission nor at the GPU. Without a source no kernel
     is named."""
     stood = _stood(told, source or "")

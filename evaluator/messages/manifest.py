@@ -64,7 +64,7 @@ class BadManifestError(Exception):
 
 
 def manifest_of(parts: Sequence[Part]) -> Manifest:
-    """Return what the manifest among the files of a kernel says. Raises BadManifestError."""
+    """Read the manifest among the files of a kernel. Raises BadManifestError."""
     texts = {part.path: part.text for part in parts}
     try:
         told = tomllib.loads(texts.get(MANIFEST, ""))

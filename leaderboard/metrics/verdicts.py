@@ -94,7 +94,7 @@ _AT_THE_GPU = re.compile(r"\bwaits? for the GPU, with nothing left to call")
 
 
 def in_todays_words(told: str) -> str:
-    """Return what older judges told of ranks that hang, in words that say what happened."""
+    """Rewrite an older judge's sentence on ranks that hang in words that say what happened."""
     return _AT_THE_GPU.sub("launched everything, and the GPU never finished it", told)
 
 

@@ -55,8 +55,8 @@ class Asked(NamedTuple):
 
 
 def asked(request: HttpRequest) -> Asked:
-    """Return what `?submission=<number>` asks for, in the setting asked for. Raises Http404 for an
-    unknown number."""
+    """Find the submission of `?submission=<number>`, in the setting asked for. Raises Http404
+    for an unknown number."""
     submission = submission_asked(request)
     standings = standings_of(submission)
     setting = setting_among(request, standings)

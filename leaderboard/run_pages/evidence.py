@@ -107,7 +107,7 @@ def evidence(run: Run | None, report: Report | None, source: str | None) -> dict
 
 
 def _hang(run: Run, source: str | None) -> Hang | None:
-    """Return what is known of a hang on GPUs, also where the judge's reason does not name it."""
+    """Explain a hang on GPUs, also where the judge's reason does not name the kernel."""
     if run.verdict != "timeout" or run.device != "cuda":
         return None
     return hang_of(f"{run.evidence or ''} {run.message}", source)

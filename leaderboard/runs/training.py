@@ -47,7 +47,7 @@ GAVE_UP = f"The judge failed {MAX_TRIES} times for reasons of ours; it does not 
 
 
 def is_one(judgement_id: UUID) -> bool:
-    """Return whether this id is that of a judgement of training."""
+    """Return True if this id is that of a judgement of training."""
     return Judgement.objects.filter(pk=judgement_id).exists()
 
 
@@ -156,7 +156,7 @@ def _checked(one: Judgement, report: object) -> Report:
 
 
 def outcome(report: Report) -> JsonDict:
-    """Return what a sender is told of a report: nothing that says what inputs or answers were."""
+    """Return a sender's part of a report: nothing that says what inputs or answers were."""
     columns_of(report)  # which refuses numbers that are not finite
     return dict(clean(training_report(report)))
 

@@ -209,7 +209,7 @@ def _earlier(owner: AbstractBaseUser, key: str, digest: str) -> Accepted | None:
 
 
 def accepted_before(submission: Submission) -> Accepted:
-    """Return what is answered where the request that made a submission comes again."""
+    """Return the answer to a request that made a submission and comes again."""
     runs = Run.objects.filter(kernel__submission=submission).with_names().order_by("kernel_id")
     return Accepted(submission=submission, runs=list(runs), is_new=False)
 

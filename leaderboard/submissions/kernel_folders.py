@@ -32,7 +32,7 @@ def joined_source(folder: PurePath, texts: dict[PurePath, str]) -> tuple[str, Ma
 
 
 def checked_manifest(source: str) -> Manifest:
-    """Return what the manifest of a kernel of several files says. Raises RequestError with all that
+    """Read the manifest of a kernel of several files. Raises RequestError with all that
     is wrong with it."""
     try:
         return manifest_of(parts_of(source))

@@ -1,4 +1,4 @@
-"""Kernels of several files, as people hand them in and as pages show them."""
+"""Kernels of several files, as people submit them and as pages show them."""
 
 from __future__ import annotations
 

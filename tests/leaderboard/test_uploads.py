@@ -77,7 +77,7 @@ def test_an_archive_in_parts_is_one_submission(client: APIClient) -> None:
     assert _code(_submit(client, upload, "key", notes="other")) == (409, "upload_used")
     assert _code(_submit(client, upload)) == (409, "upload_used")
     assert _code(_put(client, upload, len(data), b"x")) == (409, "upload_used")
-    # Sent anew, it is still the same request.
+    # Sent again, it is still the same request.
     assert _submit(client, _sent(client, data), "key").status_code == 200
     assert Submission.objects.count() == 1
     assert not UploadPart.objects.exists()

@@ -38,12 +38,12 @@ class KernelSetting:
     dtype: str | None = None
 
     def prompt(self, problem: BenchmarkProblem) -> str:
-        """Return what a model is given. Raises ValueError for what the problem has not."""
+        """Return the prompt. Raises ValueError for a setting that the problem has not."""
         ranks, size, dtype = self.world_size, self.size, self.dtype
         return problem.prompt(self.backend, self.hardware, ranks, size, dtype)
 
     def item(self, problem: str, answer: str, group_id: str | None = None) -> Item:
-        """Return what the judge is asked of a model's answer."""
+        """Return the item that asks the judge for a verdict on an answer."""
         return Item(
             problem,
             extract(answer),

@@ -35,7 +35,7 @@ class KernelTaskConfig(vf.TaskConfig):
 
     @property
     def setting(self) -> KernelSetting:
-        """Return what prompts say and the judge is asked."""
+        """Return the setting of prompts and judgements."""
         ranks, size, dtype = self.world_size, self.size, self.dtype
         return KernelSetting(self.backend, self.hardware, self.tier, ranks, size, dtype)
 
